@@ -28,7 +28,7 @@ optim = _Namespace(**_optimizers)
 
 
 def devices(wanted: str = "auto") -> _Devices:
-    """Every device of every plugin, the best first; unusable ones last, with the reason."""
+    """The devices of all plugins, the best first; unusable ones last, with the reason."""
     return _Devices(_core.devices(wanted))
 
 
@@ -45,6 +45,6 @@ Device.__repr__, _core.Source.__repr__ = _device_repr, _source_repr
 
 
 def from_torch(*args: _Any, **kwargs: _Any) -> _Any:
-    """A training step of a PyTorch module: see tutti.torch.from_torch."""
+    """Converts a PyTorch module to a training step: see tutti.torch.from_torch."""
     from tutti.torch import from_torch as make
     return make(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What is trained on: arrays, specs and sources, and batches that come one by one."""
+"""Training data: arrays, specs and sources, and batches of an iterable."""
 import copy
 import itertools
 import time
@@ -14,7 +14,7 @@ from tutti.errors import InvalidError
 
 
 _DTYPES = "use float16, bfloat16, float32, float64, int32, int64, uint8, uint32 or bool"
-# What NumPy's kinds of elements are that the engine has no numbers for, and what to do.
+# Kinds of NumPy dtypes that the engine does not have: their names and remedies.
 _OTHER_KINDS = {"c": ("complex numbers", "hand in x.real and x.imag as arrays of their own"),
                 "O": ("Python objects", "x.astype(np.float32), with a number in the place of every None"),
                 "S": ("texts", "number them: np.unique(x, return_inverse=True)[1]"),
@@ -58,20 +58,20 @@ def _of_torch(x, what):
         raise InvalidError(f"a quantised tensor, {x.dtype}", "hand in its numbers: x.dequantize()")
     x = x.detach().resolve_conj().resolve_neg().contiguous()
     if "bfloat16" in str(x.dtype):
-        return x  # NumPy lacks it
+        return x  # NumPy does not have it
     if "float8" in str(x.dtype):
         x = x.float()
     try:
-        # NumPy hands its memory over without Python code, in which a Ctrl-C would be lost.
+        # x.numpy() runs no Python code, in which a Ctrl-C could get lost.
         return _of_numpy(x.numpy(), what)
     except (TypeError, RuntimeError) as e:
         raise InvalidError(f"a tensor of {x.dtype}", _DTYPES) from e
 
 
 def as_array(x, what="an array"):
-    """An array in host memory that the engine reads as it lies: NumPy's, PyTorch's and JAX's without a copy, unless its elements
-    are in another order or of a type that fits into one of the engine's. An InvalidError for all that is not numbers. `what` it is, for
-    messages."""
+    """Converts to a C-contiguous array in host memory with one of the engine's dtypes. Arrays of NumPy, PyTorch and JAX
+    are copied only if their memory layout or dtype must change. Raises InvalidError for anything that is not numbers.
+    Messages call it `what`."""
     if hasattr(x, "detach") and hasattr(x, "layout"):
         return _of_torch(x, what)
     if hasattr(x, "__dlpack_device__") and not isinstance(x, np.ndarray):
@@ -81,7 +81,7 @@ def as_array(x, what="an array"):
             return x
         try:
             return _of_numpy(np.from_dlpack(x), what)
-        except (BufferError, RuntimeError, TypeError):  # elements that NumPy lacks
+        except (BufferError, RuntimeError, TypeError):  # a dtype that NumPy does not have
             return x
     try:
         return _of_numpy(np.asanyarray(x), what)
@@ -92,7 +92,7 @@ def as_array(x, what="an array"):
 
 
 def narrow(x, what):
-    """Integers of another width as i32. Throws where one does not fit, naming the first."""
+    """Converts integers to i32. Raises InvalidError naming the first one that does not fit."""
     x = np.asarray(x)
     if x.size and (int(x.max()) > 2**31 - 1 or int(x.min()) < -2**31):
         at = np.unravel_index(np.argmax((x > 2**31 - 1) | (x < -2**31)), x.shape)
@@ -102,7 +102,7 @@ def narrow(x, what):
 
 
 def as_column(x, what="a column"):
-    """The same for data: i64 and u32, which programs do not index with, become i32."""
+    """Like as_array, for data: i64 and u32, which programs cannot use as indices, become i32, and f64 becomes f32."""
     x = as_array(x, what)
     dtype = str(x.dtype)
     if dtype.endswith(("int64", "uint32")):
@@ -111,7 +111,7 @@ def as_column(x, what="a column"):
 
 
 def source(data: _core.Source | str | Mapping[str, Any], name: str = "data", classes: Mapping[str, int] | None = None) -> _core.Source:
-    """Columns as a source: of a dict of arrays, a spec such as "fashion-mnist" (its training samples), or a source."""
+    """Converts a dict of arrays, a spec such as "fashion-mnist" (its training samples), or a source to a source."""
     if isinstance(data, _core.Source):
         return data
     if isinstance(data, str):
@@ -130,7 +130,7 @@ def source(data: _core.Source | str | Mapping[str, Any], name: str = "data", cla
 
 
 def open_data(spec: str, context: int = 0, tokenizer: str = "chars") -> tuple[_core.Source, _core.Source]:
-    """The training and the test samples of a spec that `tutti train --data` takes: "fashion-mnist", "csv:FILE", …."""
+    """The training and test samples of a spec as in `tutti train --data`: "fashion-mnist", "csv:FILE", …."""
     return _core.open_data(spec, context, tokenizer)
 
 
@@ -140,8 +140,9 @@ Data = _core.Source | str | Mapping[str, Any]
 class Stream:
     """Batches of an iterable as sources of at most `batch` samples.
 
-    A thread of its own takes them from the iterable, up to `ahead` of the step, and copies them, since an iterable may fill the same
-    arrays again; with 0 they are taken between two steps and read where they lie. `waited`: seconds that steps waited for them."""
+    A background thread fetches up to `ahead` batches before the step and copies them, because an iterable may reuse its
+    arrays. With ahead=0 batches are fetched between steps and not copied. `waited`: seconds that steps waited for
+    batches."""
 
     def __init__(self, batches, names, batch, keep_last, ahead):
         self.batches, self.names, self.batch, self.keep_last, self.ahead = batches, tuple(names), batch, keep_last, ahead
@@ -158,7 +159,7 @@ class Stream:
         return {k: as_column(v, f"column '{k}'") for k, v in batch.items()}
 
     def _taken(self, limit):
-        """The columns of each batch, of `limit` batches at most."""
+        """Yields the columns of each batch, of at most `limit` batches."""
         if not self.ahead:
             yield from map(self.columns, itertools.islice(self.batches, limit))
             return
@@ -168,7 +169,7 @@ class Stream:
             nonlocal ended
             if ended:
                 return None
-            ended = True  # unless this goes well
+            ended = True  # unless the next batch arrives
             for batch in batches:
                 columns = copy.deepcopy(self.columns(batch))
                 ended = False
@@ -191,7 +192,7 @@ class Stream:
                     future.cancel()
 
     def __call__(self, limit=None):
-        """A pass over `limit` batches at most. A smaller last batch is left out, as that of any data, unless keep_last says otherwise."""
+        """Yields a source per batch, for at most `limit` batches. A smaller last batch is dropped unless keep_last."""
         short = 0
         taken = self._taken(limit)
         try:

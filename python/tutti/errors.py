@@ -1,8 +1,8 @@
-"""What the engine raises."""
+"""Exceptions raised by the engine."""
 
 
 class Error(Exception):
-    """Something failed: `str(e)` says what and what to do, `e.remedy` the latter alone."""
+    """Base class: `str(e)` is the message and the remedy, `e.remedy` only the remedy."""
 
     def __init__(self, message, remedy=""):
         super().__init__(f"{message}: {remedy}" if remedy else message)
@@ -14,24 +14,24 @@ class InvalidError(Error, ValueError):
 
 
 class DeclinedError(Error):
-    """The device cannot run this."""
+    """The device cannot run an operation."""
 
 
 class NoMemoryError(Error, MemoryError):
-    """The device or the host has no memory for it."""
+    """The device or the host is out of memory."""
 
 
 class DeviceLostError(Error):
-    """The device is gone: restart the process."""
+    """The device was lost: restart the process."""
 
 
 class NotFiniteError(InvalidError):
-    """A loss or what would be saved is NaN or infinite; `e.step` is the first such step, counted from 1."""
+    """A loss or a value to be saved is NaN or infinite; `e.step` is the first such step, counted from 1."""
 
     step = 0
 
 
 class UnsupportedError(InvalidError):
-    """A PyTorch module has operations that Tutti lacks: `e.operations` lists them."""
+    """A PyTorch module has operations that Tutti does not support: `e.operations` lists them."""
 
     operations = ()

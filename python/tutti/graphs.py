@@ -1,4 +1,4 @@
-"""Graphs of one's own: differentiate them, compile them for a device, run them."""
+"""Custom graphs: differentiate them, compile them for a device, run them."""
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,14 +10,14 @@ from tutti.data import as_array, as_column
 
 def gradients(results: _core.Value | Iterable[_core.Value], wrt: Iterable[_core.Value],
               seeds: Iterable[_core.Value] | None = None, zeros: bool = False) -> list[_core.Value | None]:
-    """The gradients of a scalar, or of several results with their cotangents, to each value of `wrt`; None (or zeros) for one
-    that does not take part."""
+    """The gradients of a scalar, or of several results with cotangents `seeds`, with respect to each value of `wrt`;
+    None (or zeros) for a value that the results do not depend on."""
     results = [results] if isinstance(results, _core.Value) else list(results)
     return _core.gradients(results, list(seeds or []), list(wrt), zeros)
 
 
 class Program:
-    """A graph compiled for a device. States live there between the runs.
+    """A graph compiled for a device. Its states stay on the device between runs.
 
         program = Program(graph, "vulkan")
         program.run(x=array)
@@ -30,11 +30,11 @@ class Program:
 
     @property
     def device(self) -> str:
-        """Its id."""
+        """The device's id."""
         return self._core.device
 
     def run(self, **feeds: Any) -> None:
-        """One run with an array for every feed."""
+        """Runs the graph once, with an array for every feed."""
         self._core.run({k: as_array(v) for k, v in feeds.items()})
 
     def __getitem__(self, state: str) -> np.ndarray[Any, Any]:
@@ -45,14 +45,14 @@ class Program:
         self._core.write(state, as_array(value))
 
     def close(self) -> None:
-        """Frees what it holds on the device."""
+        """Frees its memory on the device."""
         self._core.close()
 
 
 def value_and_grad(function: Callable[..., _core.Value], device: str = "auto") -> Callable[..., tuple[Any, tuple[Any, ...]]]:
-    """Of a function of values that gives a scalar: a function of arrays that gives the scalar and the gradients to its float
-    arguments, computed on the device. It compiles once for arguments of the same types. Double precision becomes f32, as in
-    data: what computes in f64 is a Graph on "reference"."""
+    """Transforms a function of values with a scalar result to a function of arrays that returns the scalar and its
+    gradients with respect to the float arguments, computed on the device. Compiled once per combination of argument
+    types. float64 becomes f32, as in data; to compute in f64, use a Graph on "reference"."""
     programs = {}
 
     def run(*arrays):
@@ -76,8 +76,8 @@ def value_and_grad(function: Callable[..., _core.Value], device: str = "auto") -
 
 
 def native(owner: Any, state: str) -> Any:
-    """The memory of a state of a program, trainer or step, as an array that aliases it (DLPack): what a later run writes shows
-    there, and what is written there a later run reads. A DeclinedError where the device does not share its memory."""
+    """An array that aliases the memory of a state of a program, trainer or step (DLPack): it shows the writes of later
+    runs, and later runs read what is written to it. Raises DeclinedError if the device does not share its memory."""
     core = owner._core if hasattr(owner, "_core") else owner._trainer._core
     return core.native(state)
 

@@ -1,4 +1,4 @@
-"""Modules, with PyTorch's names. They hold no tensors: parameters are declared when a trainer builds the model.
+"""Modules, named as in PyTorch. They hold no tensors: parameters are declared when a trainer builds the model.
 
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -8,7 +8,7 @@
         def forward(self, x):
             return self.fc2(tutti.ops.relu(self.fc1(nn.flatten(x))))
 
-Sizes of inputs are inferred. A parameter is named by its path of attributes: "fc1.weight".
+Input sizes are inferred. Parameters are named by their attribute path: "fc1.weight".
 """
 import contextlib
 import contextvars
@@ -23,7 +23,7 @@ _builder = contextvars.ContextVar("tutti.nn.builder")
 
 @contextlib.contextmanager
 def building(builder):
-    """Modules called within are built there."""
+    """Modules called in this context are built with `builder`."""
     token = _builder.set(builder)
     try:
         yield builder
@@ -32,7 +32,7 @@ def building(builder):
 
 
 def builder() -> _core.Builder:
-    """Where the model is being built: a tutti._core.Builder."""
+    """The builder of the current model: a tutti._core.Builder."""
     try:
         return _builder.get()
     except LookupError:
@@ -40,7 +40,7 @@ def builder() -> _core.Builder:
 
 
 class Module:
-    """A part of a model: `forward` makes values of values. Modules that are attributes are its children."""
+    """A part of a model: `forward` maps values to values. Modules assigned to attributes are its children."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "_children", {})
@@ -65,8 +65,9 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def parameter(self, name: str, shape: Sequence[int], init: Any = "zeros", **properties: Any) -> _core.Value:
-        """A parameter of this module, at the step's beginning; within forward(). `init`: "zeros", "ones", ("uniform", low,
-        high) or ("normal", mean, std). Properties: decay, lr_scale, frozen."""
+        """Declares a parameter of this module and returns its value at the start of the step; call it in forward().
+        `init`: "zeros", "ones", ("uniform", low, high) or ("normal", mean, std). Properties: decay, lr_scale,
+        frozen."""
         kind, *numbers = init if isinstance(init, tuple) else (init,)
         return builder().parameter(name, list(shape), kind, *(float(x) for x in numbers), **properties)
 
@@ -76,7 +77,7 @@ class Module:
 
 
 class _Layer(Module):
-    """One of the engine's own modules."""
+    """A built-in module of the engine."""
 
     def __init__(self, layer) -> None:
         super().__init__()
@@ -104,21 +105,21 @@ class Conv2d(_Layer):
 
 
 class ConvTranspose2d(_Layer):
-    """The gradient of a convolution to its images, as a layer."""
+    """Transposed convolution: the gradient of a convolution with respect to its images."""
 
     def __init__(self, channels: int, kernel_size: int, stride: int = 1, padding: int = 0, output_padding: int = 0, groups: int = 1, bias: bool = True, dilation: int = 1, init: str = "default") -> None:
         super().__init__(_core.conv_transpose2d(channels, kernel_size, stride, padding, output_padding, dilation, groups, bias, init))
 
 
 class MaxPool2d(_Layer):
-    """The largest of every window."""
+    """The maximum of every window."""
 
     def __init__(self, kernel_size: int, stride: int | None = None, padding: int = 0) -> None:
         super().__init__(_core.max_pool2d(kernel_size, stride or 0, padding))
 
 
 class Dropout(_Layer):
-    """While training every element is 0 with probability p, and the others grow by 1 / (1 - p)."""
+    """In training zeroes elements with probability p and scales the others by 1 / (1 - p)."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(_core.dropout(p))
@@ -139,7 +140,7 @@ class Unflatten(_Layer):
 
 
 class BatchNorm2d(_Layer):
-    """Normalises every channel over the batch; in evaluation by running means."""
+    """Normalizes every channel over the batch; in evaluation by running statistics."""
 
     def __init__(self, eps: float = 1e-5, momentum: float = 0.1) -> None:
         super().__init__(_core.batch_norm(eps, momentum))
@@ -149,7 +150,7 @@ BatchNorm1d = BatchNorm2d
 
 
 class LayerNorm(_Layer):
-    """Normalises the last axis."""
+    """Normalizes over the last axis."""
 
     def __init__(self, eps: float = 1e-5, bias: bool = True) -> None:
         super().__init__(_core.layer_norm(eps, bias))
@@ -163,7 +164,7 @@ class RMSNorm(_Layer):
 
 
 class GroupNorm(_Layer):
-    """Normalises groups of channels of each sample."""
+    """Normalizes groups of channels of each sample."""
 
     def __init__(self, num_groups: int, eps: float = 1e-5) -> None:
         super().__init__(_core.group_norm(num_groups, eps))
@@ -233,7 +234,7 @@ class GRU(_Recurrent):
 
 
 class Sequential(Module):
-    """One after the other; children are "0", "1", …."""
+    """Runs modules in sequence; they are named "0", "1", …."""
 
     def __init__(self, *layers: Module) -> None:
         super().__init__()
@@ -247,7 +248,7 @@ class Sequential(Module):
 
 
 class ModuleList(Sequential):
-    """Children to call by oneself."""
+    """A list of modules; it cannot be called itself."""
 
     def __iter__(self):
         return iter(self._children.values())

@@ -1,7 +1,7 @@
-"""Every op of the engine, made from its record: `tutti.ops.softmax(x, axis=-1)`.
+"""All ops of the engine, generated from their records: `tutti.ops.softmax(x, axis=-1)`.
 
-Inputs are values (numbers and arrays become constants beside one), attributes are keywords with the record's defaults. An op of
-several results gives a tuple. `tutti ops` and docs/OPS.md say what each computes.
+Inputs are values; beside a value, numbers and arrays become constants. Attributes are keyword arguments with the
+record's defaults. An op with several results returns a tuple. `tutti ops` and docs/OPS.md describe each op.
 """
 import inspect
 
@@ -14,7 +14,7 @@ __all__ = []
 
 
 def constant(value, like):
-    """A number, or an array, as a value of `like`'s graph; a number in its dtype."""
+    """Converts a number or an array to a constant of `like`'s graph; numbers get the dtype of `like`."""
     if isinstance(value, Value):
         return value
     if isinstance(value, (bool, int, float, np.integer, np.floating)):
@@ -23,7 +23,7 @@ def constant(value, like):
 
 
 def add_node(name, inputs, attrs, graph=None):
-    """A node of that op, and its results: a value, or a tuple of them."""
+    """Adds a node of that op and returns its results: a value, or a tuple of values."""
     first = next((v for v in inputs if isinstance(v, Value)), None)
     if first is None and graph is None:
         raise TypeError(f"{name} needs a value, or the graph it belongs to: graph=…")

@@ -1,12 +1,12 @@
-"""Lists that show themselves as tables: text in a terminal, HTML in a notebook."""
+"""Lists displayed as tables: text in a terminal, HTML in a notebook."""
 import html
 
 
 class Table(list):
-    """A list whose repr has a line per element."""
+    """A list whose repr has one line per element."""
 
     def row(self, element):
-        """What stands in an element's line: texts by column."""
+        """The cells of an element's line: texts by column."""
         raise NotImplementedError
 
     def _cells(self):
@@ -28,14 +28,14 @@ class Table(list):
 
 
 class Devices(Table):
-    """What tutti.devices() gives."""
+    """The result of tutti.devices()."""
 
     def row(self, d):
         return {"device": d.id, "kind": d.kind if d.usable else "unusable", "name": d.name, "why": d.why}
 
 
 class History(Table):
-    """What Trainer.fit gives: a dict per epoch."""
+    """The result of Trainer.fit: a dict per epoch."""
 
     def row(self, entry):
         return {k: f"{v:.4f}" if isinstance(v, float) else str(v) for k, v in entry.items()}

@@ -1,4 +1,4 @@
-"""What a model is trained for: of a batch the loss and the metrics."""
+"""Tasks: functions that compute the loss and metrics of a batch."""
 import contextlib
 import contextvars
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ _predicting = contextvars.ContextVar("tutti.tasks.predicting", default=False)
 
 @contextlib.contextmanager
 def predicting():
-    """Within, nobody asks for a loss: data may lack the column that it compares with."""
+    """In this context no loss is needed: data may lack the label or target column."""
     token = _predicting.set(True)
     try:
         yield
@@ -25,8 +25,8 @@ def is_predicting():
 
 def outcome(loss: _core.Value, batch: _core.Batch, metrics: dict[str, _core.Value] | None = None,
             output: _core.Value | None = None) -> _Outcome:
-    """An outcome of a loss and `metrics` by name: each one number per sample, [N], or a scalar mean of them. In evaluation a
-    scalar also counts what fills up a last, smaller batch."""
+    """An outcome with a loss and `metrics` by name, each with one number per sample, [N], or their mean, a scalar. In
+    evaluation a scalar also includes the padding of a smaller last batch."""
     weights = batch.weights(loss.dtype)
     weight = ops.sum(weights)
 
@@ -36,7 +36,7 @@ def outcome(loss: _core.Value, batch: _core.Batch, metrics: dict[str, _core.Valu
 
 
 def task(function: Callable[[_core.Builder, _core.Batch], _Outcome], description: str | None = None) -> _core.Task:
-    """A function (builder, batch) -> Outcome as a task. Modules are called within as they are: y = model(x)."""
+    """Converts a function (builder, batch) -> Outcome to a task. The function calls modules directly: y = model(x)."""
     def run(builder, batch):
         with nn.building(builder):
             return function(builder, batch)
@@ -56,7 +56,7 @@ def _supervised(model, judge, inputs, judged, metrics=()):
 
 def classification(model: nn.Module, label: str = "label", inputs: Sequence[str] = ("input",),
                    label_smoothing: float = 0.0) -> _core.Task:
-    """Cross entropy of the model's output [N, C, …] against class numbers; metric "accuracy"."""
+    """Cross entropy of the model's output [N, C, …] against class indices; metric "accuracy"."""
     return _supervised(model, lambda y, batch: _core.classified(y, batch, label, label_smoothing), inputs, label, ["accuracy"])
 
 

@@ -33,7 +33,7 @@ def _optimizer_class(name, defaults):
 
 
 class Optimizer:
-    """One of tutti.optim."""
+    """Base class of the optimizers in tutti.optim."""
 
     name = ""
     hyperparameters: dict[str, float | bool] = {}
@@ -44,7 +44,7 @@ optimizers = dict(_optimizer_class(name, defaults) for name, defaults in _core.o
 
 @dataclasses.dataclass(frozen=True)
 class ParameterGroup:
-    """What holds for parameters whose names fit a pattern ("*.bias"); None: what the modules say."""
+    """Properties of parameters whose names match a pattern ("*.bias"); None: as set by the modules."""
 
     pattern: str
     decay: bool | None = None
@@ -54,7 +54,8 @@ class ParameterGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Lora:
-    """Low-rank adapters beside Linear modules whose names or paths fit a pattern; all else is frozen. Their scale is alpha / rank."""
+    """Low-rank adapters for Linear modules whose names or paths match a pattern; all other parameters are frozen.
+    Scaled by alpha / rank."""
 
     rank: int = 8
     alpha: float = 16.0
@@ -64,7 +65,7 @@ class Lora:
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """What an evaluation found."""
+    """The result of Trainer.evaluate."""
 
     loss: float
     metrics: dict[str, float]
@@ -87,7 +88,7 @@ Numbers = float | Iterable[float]
 
 
 def _listed(numbers: Numbers) -> str:
-    """That number, or those with commas between."""
+    """The number, or the numbers separated by commas."""
     return ",".join(repr(float(x)) for x in (numbers if isinstance(numbers, Iterable) else (numbers,)))
 
 
@@ -97,10 +98,11 @@ class Trainer:
     device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them
     optimizer   one of tutti.optim
     precision   "f32", "tf32", "bf16" or "f16" (mixed precision with f32 weights)
-    normalise   the model's first step, images with mean 0 and standard deviation 1: "imagenet", "cifar10", "mnist", "0.5:0.25",
-                or (mean, std), each a number or one per channel, of pixels from 0 to 1; a checkpoint remembers it
-    schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
-                that gives the factor on it
+    normalise   normalizes images to mean 0 and standard deviation 1 as the model's first step: "imagenet", "cifar10",
+                "mnist", "0.5:0.25", or (mean, std) of pixels in [0, 1], each a number or one per channel; stored in
+                checkpoints
+    schedule    of the learning rate: "cosine", "warmup:100+linear", … over `total` steps, or a function of the step
+                that returns a factor on the learning rate
     groups      ParameterGroups
     lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj"))
     quantize    "int8" or "int4": store weights that are not trained in quantized blocks; with `lora` or frozen groups
@@ -109,7 +111,7 @@ class Trainer:
                 list them
 
     An iterable of batches is read by one thread, two batches ahead unless `prefetch` is given (workers=0: between steps). Without
-    nan_losses the first loss that is NaN or infinite ends the run, except that of a batch whose samples all have weight 0.
+    nan_losses the first NaN or infinite loss ends the run, except for a batch whose samples all have weight 0.
     """
 
     def __init__(self, task: _core.Task, device: str = "auto", optimizer: Optimizer | None = None,
@@ -135,23 +137,23 @@ class Trainer:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer
         self._batch, self._keep_last = options.get("batch", 64), options.get("keep_last", False)
-        self._ahead = 0 if options.get("workers") == 0 else options.get("prefetch", 0) or 2  # of an iterable's batches
+        self._ahead = 0 if options.get("workers") == 0 else options.get("prefetch", 0) or 2  # for iterables
         self._reads_again = bool(options.get("nan_check"))
         self._core = _core.Trainer(task, device, options)
         self._trained_on: _core.Source | None = None
-        self._waited = 0.0  # seconds between steps, for an iterable's batches
+        self._waited = 0.0  # seconds that steps waited for an iterable's batches
         self.device = self._core.device  # its id
 
     def fit(self, train: Data | Iterable[Any], validation: Data | None = None, epochs: int = 1, steps: int | None = None,
             checkpoint: str | os.PathLike[str] | None = None, progress: bool = True,
             columns: Iterable[str] = ("input", "label")) -> History:
-        """Trains `epochs` passes over the data, or `steps` steps. With validation data it is judged after each epoch, and
-        `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch. Ctrl-C raises KeyboardInterrupt
-        after a whole step: the trainer can be used on.
+        """Trains for `epochs` epochs, or for `steps` steps. Evaluates on validation data, if given, after each epoch,
+        and saves the best model so far to `checkpoint` (a path). Returns a list with a dict per epoch. Ctrl-C raises
+        KeyboardInterrupt after the current step; the trainer remains usable.
 
-        `train` may be an iterable of batches, such as a PyTorch DataLoader, gone through once per epoch in its own order: dicts
-        of arrays by column, or tuples of arrays for `columns`. Batches have the trainer's size; a smaller last one is left out
-        without keep_last."""
+        `train` may be an iterable of batches, such as a PyTorch DataLoader, iterated once per epoch in its own order:
+        dicts of arrays by column, or tuples of arrays for `columns`. Batches have the trainer's batch size; a smaller
+        last one is dropped unless keep_last."""
         stream = None
         if isinstance(train, Iterable) and not isinstance(train, (_core.Source, str, Mapping)):
             if self._reads_again:
@@ -160,7 +162,7 @@ class Trainer:
             stream = Stream(train, columns, self._batch, self._keep_last, self._ahead)
         else:
             train = source(train, "train")
-            before, self._trained_on = self._trained_on, train  # a nan_check may read either again
+            before, self._trained_on = self._trained_on, train  # nan_check may read both again
         validation = source(validation, "validation") if validation is not None else None
         history, best, left = History(), float("inf"), steps
         start = self.steps
@@ -196,14 +198,14 @@ class Trainer:
         return history
 
     def _tell_wait(self, streamed):
-        """A warning where the device waited for data, and long enough to tell."""
+        """Warns if the device waited for data for a significant time."""
         if self.data_wait > 0.05 and self._waited + self._core.train_seconds > 1:
             warnings.warn(f"the device waited for data {100 * self.data_wait:.0f} % of the time: " +
                           ("give batches faster, such as by DataLoader(num_workers=4), or hand in arrays" if streamed
                            else "read them with more threads, Trainer(workers=…)"), stacklevel=3)
 
     def _pass(self, stream, limit, bar, epoch):
-        """A step for every batch of a stream, `limit` at most."""
+        """One step per batch of a stream, at most `limit`."""
         losses = []
         waited = stream.waited
         for batch in stream(limit):
@@ -216,7 +218,7 @@ class Trainer:
         if not losses:
             raise InvalidError(f"the iterable gave no whole batch in epoch {epoch}",
                                "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for good")
-        counted = [x for x in losses if x == x]  # a batch in which nothing counts has no loss
+        counted = [x for x in losses if x == x]  # a batch whose samples all have weight 0 has no loss
         return {"loss": sum(counted) / len(counted) if counted else float("nan"), "stopped": False}
 
     def norms(self) -> list[Norms]:
@@ -228,16 +230,16 @@ class Trainer:
         return Score(*self._core.evaluate(source(data, "validation")))
 
     def predict(self, data: Data) -> np.ndarray[Any, Any]:
-        """The model's output for every sample, f32 [samples, …]. The column that the loss compares with may be missing."""
+        """The model's output for every sample, f32 [samples, …]. The label or target column may be missing."""
         with predicting():
             return self._core.predict(source(data, "validation"))
 
     def save(self, path: str | os.PathLike[str], **metadata: Any) -> None:
-        """Everything that a run needs to go on, as safetensors."""
+        """Saves the complete training state as safetensors."""
         self._core.save(os.fspath(path), {k: str(v) for k, v in metadata.items()})
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Goes on from a checkpoint; before the first step."""
+        """Resumes from a checkpoint; call it before the first step."""
         self._core.load(os.fspath(path))
 
     def state_dict(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -245,7 +247,7 @@ class Trainer:
         return {name: self._core.read(name) for name in self._core.states}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Other values for them. Everything is checked before anything is changed."""
+        """Sets parameters and buffers by name. Everything is checked before anything is changed."""
         shapes = self._core.states
         if not shapes:
             raise InvalidError("load_state_dict before the first data: sizes are not known yet", "fit() first, or load() a checkpoint")
@@ -254,39 +256,39 @@ class Trainer:
             self._core.write(name, as_array(value))
 
     def close(self) -> None:
-        """Frees what it holds on the device."""
+        """Frees its memory on the device."""
         self._core.close()
 
     @property
     def steps(self) -> int:
-        """Done in all."""
+        """Number of steps done in total."""
         return self._core.steps
 
     @property
     def losses(self) -> list[float]:
-        """Of every step of this trainer."""
+        """The losses of all steps of this trainer."""
         return self._core.losses
 
     @property
     def parameter_count(self) -> int:
-        """Elements of all parameters."""
+        """Total number of elements of all parameters."""
         return self._core.parameter_count
 
     @property
     def elsewhere(self) -> list[str]:
-        """What a fallback runs on another device."""
+        """The ops that a fallback runs on another device."""
         return self._core.elsewhere
 
     @property
     def data_wait(self) -> float:
-        """The share of the training time in which steps waited for samples."""
+        """Fraction of the training time that steps waited for samples."""
         stepping = self._core.train_seconds
         total = stepping + self._waited
         return (self._core.data_wait * stepping + self._waited) / total if total else 0.0
 
     @property
     def step_ms(self) -> float:
-        """The median time of a step."""
+        """The median time of a step in milliseconds."""
         return self._core.step_ms
 
     def __repr__(self) -> str:
@@ -294,7 +296,7 @@ class Trainer:
 
 
 def _option_lines():
-    """The options that have records, a paragraph each, for the docstring."""
+    """The options that have records, one paragraph each, for the docstring."""
     for name, default, doc, _ in _core.trainer_options():
         text = f"{name:<11} {doc}" + (f" (default {default})" if default and default != -1 else "")
         yield textwrap.fill(text, 128, initial_indent=4 * " ", subsequent_indent=16 * " ")
@@ -304,7 +306,7 @@ Trainer.__doc__ = (Trainer.__doc__ or "") + "\n    Options:\n\n" + "\n".join(_op
 
 
 def check_state(shapes, given):
-    """Throws an InvalidError that lists every tensor that is missing, unknown or of another shape than `shapes` says."""
+    """Raises InvalidError listing every tensor that is missing, unknown or of another shape than in `shapes`."""
     wrong = [f"'{k}' is missing" for k in shapes if k not in given]
     wrong += [f"'{k}' is not a parameter of the model" for k in given if k not in shapes]
     wrong += [f"'{k}' is {list(np.shape(given[k]))}, but in the model it is {list(shape)}"
@@ -314,7 +316,7 @@ def check_state(shapes, given):
 
 
 class _Bar:
-    """Progress by tqdm, where it is installed and somebody looks."""
+    """A progress bar by tqdm, if it is installed and stderr is a terminal or a notebook."""
 
     def __init__(self, wanted):
         self.bar = self.make = None

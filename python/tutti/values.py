@@ -1,4 +1,4 @@
-"""Operators and indexing of values, as NumPy has them."""
+"""Operators and indexing of values, as in NumPy."""
 import numpy as np
 
 from tutti import ops
@@ -9,7 +9,7 @@ _constant_of = Graph.constant
 
 
 def _constant(self, array):
-    """A value that is the same in every run."""
+    """A constant value."""
     return _constant_of(self, as_array(array))
 
 
@@ -30,7 +30,7 @@ def _matmul(self, other):
 
 
 def _item(self, key):
-    """NumPy's indexing with numbers, slices, … and None."""
+    """NumPy's indexing with integers, slices, ... and None."""
     key = list(key) if isinstance(key, tuple) else [key]
     rank = len(self.shape)
     if Ellipsis in key:
