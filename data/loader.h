@@ -20,7 +20,7 @@ enum class Last {
 
 /// The sample indices of one batch.
 struct Batch {
-  std::vector<int32_t> indices;  ///< always batch-size many
+  std::vector<int32_t> indices;  ///< its size is always the batch size
   int64_t valid = 0;             ///< the first `valid` are samples, the rest is padding
 };
 

@@ -42,7 +42,7 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   auto of_batch = [&](int64_t n) {
     return raise(plain.prediction(fed, n), {{Programs::prediction_state(fed, n), output}});
   };
-  // Primes, so that no size of a model is a multiple of them by chance.
+  // Primes that are unlikely to be other sizes of the model.
   constexpr int64_t one = 1009, another = 1013;
   Model model =
       options.batch ? of_batch(*options.batch) : with_open_batch(of_batch(one), of_batch(another), one, another);

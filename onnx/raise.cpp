@@ -21,7 +21,7 @@ bool takes(const Graph& g, const tutti::Node& n) {
   return n.op->elementwise() && takes_expression(g, n);
 }
 
-/// Decomposes ops until all have an ONNX form.
+/// Decomposes ops until all have an ONNX form; throws Error(declined) listing the others.
 Graph expressible(const Graph& g) {
   auto tidied = [](const Graph& x) { return dce(cse(simplify(x))); };
   Legalizer legalizer(

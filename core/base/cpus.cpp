@@ -54,7 +54,7 @@ int usable_cpus(const std::filesystem::path& root) {
   cpu_set_t allowed;
   int cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0
                  ? CPU_COUNT(&allowed)
-                 : static_cast<int>(std::thread::hardware_concurrency());  // more CPUs than the set holds
+                 : static_cast<int>(std::thread::hardware_concurrency());  // more CPUs than cpu_set_t holds
   if (auto quota = cpu_quota(root)) cpus = static_cast<int>(std::min<double>(cpus, std::ceil(*quota)));
   return std::max(cpus, 1);
 }

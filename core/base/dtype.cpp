@@ -124,7 +124,7 @@ uint16_t f32_to_f16(float x) {
   u &= 0x7fffffffu;
   if (u > 0x7f800000u) return sign | 0x7e00u;
   if (u >= 0x477ff000u) return sign | 0x7c00u;  // rounds to infinity
-  if (u < 0x38800000u) {                        // subnormal: let the adder round
+  if (u < 0x38800000u) {                        // subnormal: rounded by the addition
     float y = std::bit_cast<float>(u) + std::bit_cast<float>(0x3f000000u);
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(y) - 0x3f000000u));
   }

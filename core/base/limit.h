@@ -11,7 +11,7 @@ namespace tutti {
 struct Limit {
   int64_t low = 0, end = 0;
   std::optional<int64_t> except = {};
-  std::string why = {};  ///< what out-of-range integers would cause; "": they are invalid indices
+  std::string why = {};  ///< explains in messages why other integers are invalid; "" for indices
   bool holds(int64_t x) const { return (low <= x && x < end) || x == except; }
   /// The intersection of both.
   Limit operator&(const Limit& o) const {

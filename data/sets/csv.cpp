@@ -290,7 +290,7 @@ size_t column_named(const Csv& csv, const std::string& name, const char* why) {
   return static_cast<size_t>(at - csv.header().begin());
 }
 
-/// The columns "numbers", "category.NAME" and "label" or "target" of the file.
+/// The file as the columns "numbers", "category.NAME" and "label" or "target".
 TensorSet table_of(const Csv& csv, const Vocabulary& v) {
   auto rows = static_cast<int64_t>(csv.rows());
   const char* trained = ", which the model was trained on";

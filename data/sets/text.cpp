@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t successor_stream = 0x64617405, choice_stream = 0x64617406;
 constexpr int64_t usual_context = 256;
 
-/// The last tenth is the test text.
+/// Splits the tokens; the last tenth is the test text.
 Sources cut(const std::string& name, const std::vector<int32_t>& tokens, const OpenOptions& o, int64_t vocabulary,
             const std::string& characters = "") {
   int64_t context = o.context > 0 ? o.context : usual_context;
