@@ -1,4 +1,4 @@
-// What can be measured: training steps of models, and single ops with their shapes.
+// Benchmark cases: training steps of models, and single ops with given shapes.
 #pragma once
 #include <string>
 #include <string_view>
@@ -16,18 +16,17 @@ struct OpCase {
   std::string shape_text() const;  ///< "512x512x512"
 };
 
-/// What can stand in an OpCase: its shape's meaning and the shapes taken where none is named.
+/// A kind of OpCase: the meaning of its shape and the default shapes.
 struct OpKind {
   std::string_view name, shape_means;
   Shape usual, quick;
-  /// One run's graph over states; floats are to be filled with numbers in (0, 1), i32 with numbers below shape[0].
+  /// Builds the graph of one run on states. Fill floats with numbers in (0, 1), i32 with numbers below shape[0].
   Graph (*build)(const Shape& shape, DType dtype);
 };
 
-/// Every op that can be measured, in the order in which the default set has them.
+/// All ops that can be measured, in the order of the default set.
 const std::vector<OpKind>& op_kinds();
-/// "matmul", or "matmul:256x512x128" with a shape. Throws Error(invalid) listing the ops, or naming what the shape
-/// means.
+/// "matmul", or "matmul:256x512x128" with a shape. Throws Error(invalid) that lists the ops or explains the shape.
 OpCase parse_op(const std::string& text, bool quick);
 Graph build(const OpCase& op, DType dtype);
 
@@ -36,12 +35,12 @@ struct ModelCase {
   std::string name;    ///< "mlp"
   std::string detail;  ///< "784-512-256-10, batch 64"
   Task task;
-  TrainerOptions options;  ///< but for the precision
+  TrainerOptions options;  ///< without the precision
   std::shared_ptr<const data::Source> set;
-  std::string peer;  ///< a JSON object that tells a peer to build the same
+  std::string peer;  ///< a JSON object from which a peer builds the same model
 };
 
-/// Either kind, in one precision.
+/// An op or a model (one of them is null) in one precision.
 struct Case {
   const OpCase* op = nullptr;
   const ModelCase* model = nullptr;

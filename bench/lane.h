@@ -1,4 +1,4 @@
-// Who runs cases: devices through their plugins, peers in processes of their own.
+// Lanes run cases: devices through their plugins, peers (other frameworks) in child processes.
 #pragma once
 #include <memory>
 
@@ -6,13 +6,13 @@
 
 namespace tutti::bench {
 
-/// A case that was opened on a lane and stays open, with everything it needs in memory.
+/// A case opened on a lane, with its data in memory.
 class Running {
  public:
   virtual ~Running() = default;
-  /// That many runs in a row, waited for once; the seconds that they took. Throws Error.
+  /// Runs `runs` times, waits once at the end and returns the seconds. Throws Error.
   virtual double run(int64_t runs) = 0;
-  /// Fills in what is known after the first run: cost, memory.
+  /// Sets cost and memory, which are known after the first run.
   virtual void describe(Measurement& m) = 0;
 };
 
@@ -20,11 +20,11 @@ class Lane {
  public:
   virtual ~Lane() = default;
   virtual const LaneInfo& info() const = 0;
-  /// Opens the case and does its first run; adds `first_seconds`. Throws Error: declined, no_memory, …
+  /// Opens the case and runs it once; adds the time to `first_seconds`. Throws Error: declined, no_memory, …
   virtual std::unique_ptr<Running> open(const Case& c, double& first_seconds) = 0;
 };
 
-/// `threads`: of CPU devices; 0: as the plugin chooses. Throws Error(invalid) where the device refuses so many.
+/// `threads`: for CPU devices; 0: the plugin's default. Throws Error(invalid) if the device refuses the number.
 std::unique_ptr<Lane> device_lane(const Device& device, int threads);
 
 }  // namespace tutti::bench

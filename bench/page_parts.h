@@ -1,4 +1,4 @@
-// The parts of the page: pieces of well-formed XML.
+// Parts of the page, as well-formed XML.
 #pragma once
 #include <string>
 
@@ -6,14 +6,14 @@
 
 namespace tutti::bench {
 
-/// The colour class of a lane: "l0" … "l7", by its place in the result.
+/// CSS colour class of a lane: "l0" … "l7", by its index in the result.
 std::string lane_class(const Result& r, const std::string& lane);
 
-/// One case's times as bars with their quartiles: a table, so that it can be read aloud too.
+/// One case's times as bars with quartiles, as a table that screen readers can read.
 std::string bars(const Result& r, const CaseName& c);
-/// A device's peaks in one precision, and where its cases lie below them; "" where it has no such peak.
+/// Roofline chart of a device in one precision with its cases; "" if the device has no peak in it.
 std::string roofline(const Result& r, const LaneInfo& lane, const std::string& precision);
-/// One case's medians over the runs, oldest first; "" where fewer than two have it.
+/// One case's medians over several runs, oldest first; "" if fewer than two runs have the case.
 std::string history(const CaseName& c, const std::vector<const Result*>& runs);
 
 }  // namespace tutti::bench

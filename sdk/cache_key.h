@@ -4,7 +4,7 @@
 
 namespace tutti::sdk {
 
-/// "PREFIX/" and a hash of 128 bits in hexadecimal digits; `text` is all that tells the entry from others: device,
+/// "PREFIX/" and a 128-bit hash of `text` in hexadecimal; `text` is everything that identifies the entry: device,
 /// compiler, options, source.
 std::string cache_key(const std::string& prefix, const std::string& text);
 

@@ -1,4 +1,4 @@
-// The ordered kernel list: for one op the entries are asked in turn; the first that accepts runs the node.
+// The ordered kernel list: entries for an op are tried in order, and the first that accepts the node runs it.
 #pragma once
 #include <map>
 #include <optional>
@@ -10,35 +10,34 @@
 
 namespace tutti::sdk {
 
-/// Whether an entry takes a node: an empty text is yes, any other is the reason why not.
+/// Reason why an entry declines a node; empty: it accepts.
 using Mismatch = std::string;
 
-/// What a planner may do with an entry's nodes beside running each by a kernel of its own.
+/// Fusions that a planner may apply to an entry's nodes.
 struct Capabilities {
   bool elementwise = false;  ///< they are fused into passes
   bool alias = false;        ///< the result is the input's memory
-  bool library = false;      ///< the device's library makes the kernel, and may decline what is asked of it
-  bool bias = false;         ///< a bias that is added to the result is taken along,
-  bool relu = false;         ///< max(x, 0) behind that,
-  bool limits = false;       ///< in place of that any min(max(x, low), high),
+  bool library = false;      ///< the kernel comes from the device's library, which may decline requests
+  bool bias = false;         ///< a bias added to the result is fused,
+  bool relu = false;         ///< and then max(x, 0),
+  bool limits = false;       ///< or instead min(max(x, low), high) with any bounds,
   bool gelu = false;         ///< or gelu in its tanh form
-  bool operand_sum = false;  ///< the sum of an operand over the inner dimension is computed along
-  /// An input and a result: where nobody reads this input afterwards, this result may be written over it, element by
-  /// element.
+  bool operand_sum = false;  ///< the kernel can also compute the sum of an operand over the inner dimension
+  /// Indices of an input and a result: if the input is not read later, the result may overwrite it element by element.
   std::optional<std::pair<size_t, size_t>> in_place = {};
 };
 
-/// An entry of the list. `NodeView` is what the backend decides on (its view of a node), `Kernel` what it runs.
+/// An entry of the list. `NodeView` is the backend's view of a node, `Kernel` the type of its kernels.
 template <class NodeView, class Kernel>
 struct Entry {
-  const char* name;  ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch; nothing is decided by it
-  const char* op;    ///< the op it is for; "*" asks it for every op
+  const char* name;  ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch, no other effect
+  const char* op;    ///< the op that it runs; "*": any op
   Mismatch (*declines)(const NodeView&);  ///< "" accepts
-  Kernel (*make)(const NodeView&);        ///< may be null where the planner makes what stands for the node by itself
+  Kernel (*make)(const NodeView&);        ///< may be null if the planner handles the node itself
   Capabilities can = {};
 };
 
-/// What was chosen for a node, and what declined before it and why.
+/// The chosen entry for a node, and the entries that declined before with their reasons.
 template <class NodeView, class Kernel>
 struct Choice {
   const Entry<NodeView, Kernel>* entry = nullptr;
@@ -46,7 +45,7 @@ struct Choice {
 
   const char* name() const { return entry ? entry->name : nullptr; }
 
-  /// Nothing: declined as a whole by `by`, the backend.
+  /// No entry: the backend `by` declines the node.
   static Choice none(const char* by, Mismatch why) { return {nullptr, {{by, std::move(why)}}}; }
 
   /// All reasons in one line: "onednn matmul: dtype f64; …".
@@ -57,7 +56,7 @@ struct Choice {
   }
 };
 
-/// Asks the entries for `op` in order. Where there is none, `by` (the backend) declines.
+/// Tries the entries for `op` in order. If there is none, the backend `by` declines.
 template <class NodeView, class Kernel>
 Choice<NodeView, Kernel> choose(const std::vector<Entry<NodeView, Kernel>>& list, const std::string& op,
                                 const NodeView& c, const char* by) {
@@ -75,15 +74,14 @@ Choice<NodeView, Kernel> choose(const std::vector<Entry<NodeView, Kernel>>& list
   return choice;
 }
 
-/// Asks a kernel list once for all nodes of one signature. A session keeps one: its checks fill it, its compiles read
-/// it.
+/// Caches choices by node signature. Each session has one, filled by checks and read by compiles.
 template <class NodeView, class Kernel>
 class ChoiceCache {
  public:
   using Ask = Choice<NodeView, Kernel> (*)(const NodeView&);
   explicit ChoiceCache(Ask ask) : ask_(ask) {}
 
-  /// The choice for a node by itself: the view has no epilogue and no layouts. The reference stays valid.
+  /// The choice for a node without epilogue and layouts. The reference stays valid.
   const Choice<NodeView, Kernel>& of(const NodeView& view) {
     std::string key = signature(view.program, view.node()).take();
     auto at = kept_.find(key);

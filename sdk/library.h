@@ -1,4 +1,4 @@
-// Products and convolutions by the library of a device's vendor, in place of the portable kernels.
+// Products and convolutions with the device vendor's library instead of portable kernels.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,21 +10,20 @@
 
 namespace tutti::sdk {
 
-/// gelu in its tanh form behind a product and its bias; `keep` has what it is applied to as a second result.
+/// Fused tanh gelu after a product and its bias; `keep` also returns its input as a second result.
 enum class Gelu { none, plain, keep };
 
-/// What is asked of a library beside the shape. It declines what it does not offer.
+/// Requests to a library in addition to the shape. It declines unsupported ones.
 struct LibraryRequest {
-  OperandSum sum = OperandSum::none;  ///< of matmul without bias, relu and gelu; the results are then y, sum
-  Gelu gelu = Gelu::none;             ///< of matmul without relu
-  bool trial = false;                 ///< the call is run once before it is returned, and declined where that fails
-  uint64_t tuning_bytes = 0;          ///< device memory for measuring algorithms meanwhile; 0: nothing is measured
+  OperandSum sum = OperandSum::none;  ///< for matmul without bias, relu and gelu; the results are y, sum
+  Gelu gelu = Gelu::none;             ///< for matmul without relu
+  bool trial = false;                 ///< runs the call once before returning it, and declines if that fails
+  uint64_t tuning_bytes = 0;          ///< device memory for benchmarking algorithms; 0: no benchmarking
 };
 
-/// What a Driver offers beside its kernels (Traits::library). Each function returns what computes the shape (buffers as
-/// documented for the portable kernel of the same name, then further results as the request says; launches with
-/// `library` set, which the driver alone understands) or throws Error(declined) with the reason; the portable kernel is
-/// asked next.
+/// Library functions of a Driver (Traits::library). Each returns launches that compute the shape: buffers as documented
+/// for the portable kernel of the same name, followed by additional results of the request; launches have `library`
+/// set, which only the driver interprets. Throws Error(declined) with the reason; then the portable kernel is used.
 class Library {
  public:
   virtual ~Library() = default;
@@ -37,8 +36,8 @@ class Library {
   static Error none() { return {Code::declined, "the device's library has none"}; }
 };
 
-/// A LaunchList of one call on `buffers` buffers (inputs, then results), and behind them `scratch` bytes where that is
-/// not 0. The driver gets `call` back as Launch::library: make it a pointer to the type that the driver casts to.
+/// A LaunchList of one call with `buffers` buffers (inputs, then results), followed by a scratch buffer of `scratch`
+/// bytes if that is not 0. The driver gets `call` as Launch::library and casts it back to its type.
 codegen::LaunchList launch_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch = 0);
 
 }  // namespace tutti::sdk

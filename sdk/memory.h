@@ -1,4 +1,4 @@
-// Memory that counts itself, for sessions whose device memory is host memory.
+// Counted memory for sessions whose device memory is host memory.
 #pragma once
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tutti::sdk {
 
-/// Counts bytes at each allocation: what `usage` reports.
+/// Counts allocated bytes for `usage`.
 class Meter {
  public:
   void add(size_t bytes);
@@ -40,21 +40,21 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
-/// The error of a name that is none of a session's `known` states; it names the first eight of them.
+/// The error for an unknown state name; it lists the first eight of the session's `known` states.
 Error unknown_state(const std::string& name, const std::vector<std::string>& known);
 
-/// The named state of a session whose device is the host, row-major. `declare` fixes name and type at compile time
-/// (Error when a name comes back with another type), `allocate` gives it zeroed memory once, read and write move whole
-/// states and name what does not fit.
+/// The named states of a session whose device is the host, row-major. `declare` fixes name and type at compile time
+/// (Error if the name is declared again with another type), `allocate` allocates zeroed memory once, read and write
+/// copy whole states and throw errors that name mismatches.
 class HostStates {
  public:
-  /// Bytes that a later allocate(name) will take: 0 when the name was declared before.
+  /// Returns the bytes that allocate(name) will need: 0 if the name was declared before.
   size_t declare(const std::string& name, const TensorType& type);
   void allocate(const std::string& name, Meter& meter);
   std::byte* data(const std::string& name) const;
   void read(const std::string& name, void* to, size_t bytes) const;
   void write(const std::string& name, const void* from, size_t bytes);
-  /// Its memory, as TuttiNative tells it.
+  /// The state's memory in the form of TuttiNative.
   TuttiNativeState native(const std::string& name) const;
 
  private:

@@ -1,4 +1,4 @@
-// Kernels built in several threads.
+// Builds kernels in several threads.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace tutti::sdk {
 
-/// Calls build(0) … build(count - 1), each once, from as many threads as this process may use (16 at most). Returns
-/// what each of them threw, null where one did not.
+/// Calls build(0) … build(count - 1), once each, from as many threads as this process may use (at most 16). Returns the
+/// exception of each call, or null.
 template <class F>
 std::vector<std::exception_ptr> parallel_build(size_t count, F&& build) {
   std::vector<std::exception_ptr> errors(count);
@@ -35,7 +35,7 @@ std::vector<std::exception_ptr> parallel_build(size_t count, F&& build) {
   return errors;
 }
 
-/// Throws what the build of that source threw: an Error as BuildError.
+/// Rethrows the exception of a source's build; an Error becomes a BuildError.
 [[noreturn]] inline void throw_build_error(size_t source, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

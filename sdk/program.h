@@ -1,4 +1,4 @@
-// A program as backends read it: copied out of the C structs, every index checked.
+// A program for backends: copied from the C structs, with all indices checked.
 #pragma once
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tutti::sdk {
 
-/// An error about one node; its number travels in TuttiError.node.
+/// An error about one node, whose number is passed in TuttiError.node.
 class NodeError : public Error {
  public:
   NodeError(uint32_t node, Code code, const std::string& message, std::string remedy = {})
@@ -24,19 +24,19 @@ struct Value {
   TensorType type;
   std::string name;             ///< feeds and states
   std::vector<std::byte> data;  ///< constants, row-major
-  /// Names a dtype that a newer host knows and this SDK does not, or "". `type` then says u8, and each node that reads
-  /// or makes the value is unknown.
+  /// The name of a dtype of a newer host that this SDK does not know, or "". `type` is then u8, and each node that uses
+  /// the value is marked unknown.
   std::string unknown;
 };
 
 struct Node {
   std::string op, label;
   uint32_t version = 1, flags = 0;
-  std::vector<uint32_t> inputs, results;  ///< values; a result that nobody reads is TUTTI_NONE
+  std::vector<uint32_t> inputs, results;  ///< values; an unused result is TUTTI_NONE
   Attrs attrs;
   std::vector<TuttiInstr> expr;  ///< elementwise nodes
-  /// What of this node (a flag, a dtype, an attribute kind, an instruction) a newer host knows and this SDK does not,
-  /// or "". The table of sdk/plugin.h declines such a node by itself.
+  /// The feature of this node (a flag, a dtype, an attribute kind, an instruction) of a newer host that this SDK does
+  /// not know, or "". The table in sdk/plugin.h declines such nodes.
   std::string unknown;
 
   bool elementwise() const { return !expr.empty(); }
@@ -54,11 +54,10 @@ struct Program {
   std::vector<State> states;
   std::vector<TuttiGroup> groups;
 
-  /// Copies and validates: every index, dtype, shape, attribute and expression is good afterwards, every temp is
-  /// produced at most once and before it is read (one that nothing reads may have no producer), every value of role
-  /// STATE is the `before` of one state, and groups are in order, apart from each other and of a known kind. Throws
-  /// Error(invalid) naming what is not, NodeError where it is about a node, and Error(declined) for an unknown
-  /// `required` bit or numerics.
+  /// Copies and validates: afterwards every index, dtype, shape, attribute and expression is valid, every temp is
+  /// produced at most once and before it is read (an unused one may have no producer), every value of role STATE is the
+  /// `before` of one state, and groups are ordered, disjoint and of a known kind. Throws Error(invalid) naming the
+  /// violation (NodeError if it concerns a node), and Error(declined) for an unknown `required` bit or numerics.
   static Program parse(const TuttiProgram& given);
 
   const TensorType& type(uint32_t value) const { return values[value].type; }
@@ -69,9 +68,9 @@ struct Program {
 using instr::constant_of;
 using instr::operand_count;
 
-/// "" or why no device whose structured kernels are of version 1 and round once, at their end, can run the node: exact
-/// numerics, something unknown, a newer version, or EXACT rounding (elementwise nodes carry their instructions, and ops
-/// that only move elements round nothing).
+/// "" or the reason why devices with structured kernels of version 1 that round once, at the end, cannot run the node:
+/// exact numerics, an unknown feature, a newer version, or EXACT rounding (not for elementwise nodes, which carry their
+/// instructions, nor for ops that only move elements).
 std::string declines_node(const Program& program, const Node& n);
 
 }  // namespace tutti::sdk

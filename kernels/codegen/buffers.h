@@ -1,4 +1,4 @@
-// How a kernel's parameters are declared and accessed in each language.
+// Declarations and accessors of a kernel's parameters in each language.
 #pragma once
 #include <string>
 
@@ -6,20 +6,20 @@
 
 namespace tutti::codegen {
 
-/// How a stored element is named in the buffer's declaration.
+/// Type of a stored element in the buffer's declaration.
 std::string storage_type(const Target& t, Element e);
 
-/// Whether elements are parts of 32-bit words because the device does not store them one by one.
+/// Whether elements are packed into 32-bit words because the device cannot store them individually.
 bool packed(const Target& t, Element e);
 
-/// The macros NAME(i), NAME_set(i, v), NAME4, … of one parameter.
+/// The accessor macros NAME(i), NAME_set(i, v), NAME4, … of one parameter.
 std::string access(const Target& t, const Param& p);
 
-/// The declarations of a kernel's buffers in a language without pointers.
+/// Buffer declarations of a kernel in a language without pointers.
 std::string buffer_declarations(const Target& t, const Kernel& k);
 
-/// A kernel's parameters as OpenCL C and CUDA C++ declare them, up to the body, and the shared arrays; `restricted` is
-/// said of parameters that nothing else overlaps, `local` of shared arrays.
+/// Parameter list and shared arrays of a kernel in OpenCL C and CUDA C++, up to the body. `restricted`: qualifier of
+/// parameters without aliases; `local`: qualifier of shared arrays.
 std::string pointer_parameters(const Target& t, const Kernel& k, const char* restricted, const char* local);
 
 }  // namespace tutti::codegen

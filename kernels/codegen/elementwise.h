@@ -1,4 +1,4 @@
-// Inside of the dialect: elementwise kernels over operands that start anywhere.
+// Internal: elementwise kernels over strided operands with offsets.
 #pragma once
 #include <span>
 #include <string>
@@ -7,23 +7,23 @@
 
 namespace tutti::codegen {
 
-/// A tensor that is read: element offset + sum of coordinate * stride.
+/// An input tensor: element index offset + sum of coordinate * stride.
 struct StridedOperand {
   Element element;
   Shape strides;
   int64_t offset = 0;
 };
-/// Work-items over `dims`, `lanes` neighbours of the last dimension (which they divide) each.
+/// Work-items over `dims`; each handles `lanes` adjacent elements of the last dimension, which `lanes` divides.
 struct IterationSpace {
   Shape dims;
-  int64_t lanes = 1, local = 0, chunks = 0;  ///< chunks: groups of a row; 0: a group may hold several rows
+  int64_t lanes = 1, local = 0, chunks = 0;  ///< chunks: groups per row; 0: a group may contain several rows
   uint64_t groups = 0;
 
-  /// Declares the coordinates c0 … of all dimensions but the last, whose first coordinate is x. `group`: the number of
-  /// the group within the walk.
+  /// Declares the coordinates c0 … of all dimensions except the last, whose first coordinate is x. `group`: expression
+  /// of the group number.
   std::string text(const std::string& group = "GROUP") const;
 };
-/// Sets the kernel's local size, or keeps the one that is `fixed`.
+/// Chooses and sets the kernel's local size, or uses `fixed` if it is not 0.
 IterationSpace iteration_space(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes,
                                int64_t fixed = 0);
 /// offset + sum of coordinate * stride, without the last dimension.

@@ -9,13 +9,13 @@
 
 namespace tutti::codegen {
 
-/// The statements that compute `code` for `lanes` elements side by side.
+/// Statements that compute `code` for several adjacent elements (lanes).
 struct Statements {
   std::string text;
   std::vector<std::vector<std::string>> results;  ///< [RESULT b][lane]: a variable of the register type
 };
-/// `inputs[a][lane]` names what INPUT a reads. `exact`: every instruction is rounded to its dtype, with the functions
-/// of math.k in every language, and nothing is contracted.
+/// `inputs[a][lane]` is the expression for INPUT a. `exact`: every instruction is rounded to its dtype, functions are
+/// those of math.k in every language, and nothing is contracted.
 Statements statements(const Target& target, std::span<const TuttiInstr> code,
                       const std::vector<std::vector<std::string>>& inputs, size_t results, bool exact);
 

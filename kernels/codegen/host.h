@@ -1,4 +1,4 @@
-// How kernels rendered to C++ (Language::cpp()) are compiled together and called.
+// Compiling and calling kernels rendered to C++ (Language::cpp()).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tutti::codegen {
 
-/// The entry of a rendered text, of one group of work-items.
+/// Entry function of a rendered text; computes one group of work-items.
 /// - buffers: one per parameter, as Launch::buffers orders them
 /// - group: its number along the three dimensions
 /// - shared: zeroed or not, 64-byte aligned memory for the kernel's shared arrays (at most Target::local_bytes)
@@ -19,8 +19,8 @@ namespace tutti::codegen {
 using HostKernel = void (*)(void* const* buffers, const uint32_t* group, void* shared, void (*barrier)(void*),
                             void* fiber, const int* item);
 
-/// Rendered texts (C++14) as one source file, so that many kernels take one run of the compiler. The entry of text k is
-/// the symbol host_entry(k), a HostKernel.
+/// Combines rendered texts (C++14) into one source file, so that many kernels need one compiler run. The entry of text
+/// k is the symbol host_entry(k), a HostKernel.
 std::string host_unit(std::span<const std::string_view> texts);
 std::string host_entry(size_t k);
 

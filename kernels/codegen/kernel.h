@@ -41,13 +41,13 @@
 
 namespace tutti::codegen {
 
-/// How a parameter's elements are stored. raw16: two bytes that are only moved, held as uint.
+/// Storage type of a parameter's elements. raw16: 16-bit data that is only copied, as uint.
 enum class Element { f32, i32, u32, u8, boolean, f16, bf16, raw16 };
-Element element_of(DType t);       ///< throws Error(declined) for f64 and i64
+Element element_of(DType t);       ///< Throws Error(declined) for f64 and i64.
 Element raw_element(size_t size);  ///< for moving elements of 1, 2 or 4 bytes
 size_t size_of(Element e);
 const char* register_type(Element e);
-/// The register value of stored bits, and the stored bits of a register value, as expressions.
+/// Expressions that convert stored bits to a register value and back.
 std::string decode(Element e, const std::string& bits);
 std::string encode(Element e, const std::string& value);
 
@@ -55,15 +55,15 @@ struct Param {
   std::string name;
   Element element = Element::f32;
   bool written = false;
-  std::string type;     ///< "f32", … or a name that the caller binds
-  bool texels = false;  ///< f32 that is read through a texel buffer of float4 (GLSL)
+  std::string type;     ///< "f32", … or a type name bound by the caller
+  bool texels = false;  ///< f32 read through a texel buffer of float4 (GLSL)
 };
 
-/// How a formula writes its numbers: as literals, which divisions by work-item want, or as numbers of a kernel.
+/// Writes the numbers of a formula: as literals, for divisions per work-item, or as numbers of a kernel.
 using Write = std::function<std::string(int64_t)>;
 inline std::string as_literal(int64_t x) { return x < 0 ? "(" + std::to_string(x) + ")" : std::to_string(x); }
 
-/// A whole number of one launch.
+/// An integer of one launch.
 struct Number {
   enum Kind { number, stride, data };
   std::string name;
@@ -71,69 +71,68 @@ struct Number {
   Kind kind = number;
 };
 
-/// One kernel in the dialect: what rendering takes.
+/// One kernel in the dialect, the input of render().
 struct Kernel {
   std::string name, file;  ///< file: "kernels/portable/gather.k"
   std::vector<Param> params;
   std::array<uint32_t, 3> local = {1, 1, 1};
-  std::vector<std::pair<std::string, std::string>> values;  ///< names and what they stand for
+  std::vector<std::pair<std::string, std::string>> values;  ///< names with their replacement texts
   std::vector<Number> numbers;
   std::vector<std::string> shared;  ///< declarations: "float tile[256]"
   std::string functions, body;
-  std::function<std::string(const Target&, Kernel&)> write_body;  ///< where given, rendering asks it for the body
+  std::function<std::string(const Target&, Kernel&)> write_body;  ///< if set, render() calls it for the body
   int body_line = 1;
   bool may_alias = false;  ///< outputs may share memory with inputs
   bool exact = false;
-  bool subgroups = false;                                    ///< GLSL: subgroupBroadcast is used
-  std::vector<std::pair<std::string, std::string>> repeats;  ///< letter and value name: lines with {r} stand for many
-  std::string rounds;                                        ///< of its loops, as an expression; empty: it has none
-  uint64_t elements = 0;                                     ///< the largest element number + 1 that IDX must hold
+  bool subgroups = false;                                    ///< GLSL: uses subgroupBroadcast
+  std::vector<std::pair<std::string, std::string>> repeats;  ///< letter and value name: lines with {r} are repeated
+  std::string rounds;                                        ///< expression of its loop rounds; empty: no loops
+  uint64_t elements = 0;                                     ///< the largest element index + 1 that IDX must hold
 
-  /// Gives one of the values that the text names, or another one.
+  /// Sets the value of a name in the text; overwrites an earlier one.
   void set(const std::string& name, const std::string& text);
   void set(const std::string& name, int64_t x);
-  /// Another number, as an expression of a value names it.
+  /// Adds a number and returns the expression that refers to it.
   std::string number(int64_t x);
-  /// number(), for as long as the kernel stays where it is.
+  /// number() as a function; valid while the kernel is not moved.
   Write as_number() {
     return [this](int64_t x) { return number(x); };
   }
-  /// Whether the text names that value.
+  /// Whether the text uses the value.
   bool takes(const std::string& name) const;
-  /// Sets EPILOGUE(arguments), a function of v: v plus `bias` at `column` and max(·, 0), each if wanted; without a bias
-  /// the parameter of that name is dropped. Returns whether there is one.
+  /// Sets EPILOGUE(arguments), a function of v: adds `bias` at `column` and applies max(·, 0), each if requested;
+  /// without a bias the bias parameter is removed. Returns whether there is an epilogue.
   bool set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column);
-  /// Reads the parameter through a texel buffer where the target wants that: f32, of at most `elements` elements.
+  /// Reads an f32 parameter of at most `elements` elements through a texel buffer if the target prefers that.
   void read_as_texels(const Target& target, const std::string& name, int64_t elements);
 };
 
-/// The kernel of kernels/portable/NAME.k, with its type names bound. Throws Error(internal) naming file and line for a
-/// text that is malformed, and for a type that is not bound.
+/// The kernel in kernels/portable/NAME.k with its type names bound. Throws Error(internal) naming file and line for a
+/// malformed text and for an unbound type.
 Kernel portable(const std::string& name, const std::map<std::string, Element>& types = {});
-/// Every kernel text's name.
+/// Names of all kernel texts.
 std::vector<std::string> portable_names();
-/// Parses one text. `file` is for error messages.
+/// Parses one text. `file` is used in error messages.
 Kernel parse(const std::string& text, const std::string& file, const std::map<std::string, Element>& types);
 
-/// The text of a kernel that was planned for that target.
+/// Renders a kernel that was planned for the target.
 KernelSource render(const Target& target, Kernel kernel);
 
-/// How far beyond the last element an element number may be counted: an IDX holds that too.
+/// Element indices may exceed the last element by this much; IDX must hold that too.
 constexpr uint64_t index_slack = 1 << 16;
 
-/// The longest part of a sum whose work-items make `each` rounds per `unit` of it, and few others. At least one unit:
-/// what is more than the target makes is declined where it is launched.
+/// The longest part of a sum within the target's max_rounds if work-items make `each` rounds per `unit` and few others.
+/// At least one unit: if even that exceeds the limit, dispatch() declines.
 int64_t longest_part(const Target& target, int64_t each, int64_t unit);
 
-/// At most so many rounds of loops a work-item of the kernel makes, whose numbers and values are given.
+/// Upper bound of a work-item's loop rounds; the kernel's numbers and values must be set.
 double rounds_of(const Kernel& kernel);
 
-/// Launches over `groups` groups (split over dimensions where one does not hold them): the one place that holds every
-/// kernel to the target's limits. Throws Error(declined) for more groups or elements than the target can number, more
-/// work-items in a group or more rounds of loops than it takes.
+/// A launch of `groups` groups (split over dimensions if necessary). All kernels are checked against the target's
+/// limits here: throws Error(declined) for too many groups, elements, work-items per group or loop rounds.
 Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
 
-/// The same over the groups that hold `items` work-items.
+/// The same with enough groups for `items` work-items.
 Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
 
 /// A float32 constant in the language.

@@ -1,46 +1,47 @@
-// Inside of the dialect: what the kernels for matrix products share.
+// Internal: common code of the kernels for matrix products.
 #pragma once
 #include "kernels/codegen/kernel.h"
 
 namespace tutti::codegen {
 
-/// k cut into parts of `length`, whose sums are added up by another kernel: for few results of long sums, and where a
-/// work-item may not make so many rounds.
+/// Split of k into parts of `length`, whose sums another kernel adds: for few results with long sums, and if loop
+/// rounds are limited.
 struct Parts {
   int64_t count = 1, length = 0;
 };
-/// `groups`: launched without parts; at least `enough` are wanted; `rounds`: of a work-item's loops per 16 of k.
+/// `groups`: number of groups without a split; `enough`: desired minimum; `rounds`: loop rounds of a work-item per 16
+/// of k.
 Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough, int64_t rounds = 16);
-/// These of the kernels whose operands pass through shared memory (matmul_tile, conv_tile).
+/// `rounds` of kernels that stage operands in shared memory (matmul_tile, conv_tile).
 constexpr int64_t tile_rounds = 103;
 
-/// The results of a product or a convolution whose k is cut into parts.
+/// The results of a product or convolution that may be split along k.
 struct Results {
   DType dtype = DType::f32;
   int64_t total = 0, parts = 1;
   bool bias = false, relu = false;
-  const char* arguments = "";  ///< of the kernel's EPILOGUE
-  std::string column;          ///< the bias's number, made of these arguments
-  std::string column_of_e;     ///< the same of result number e
-  std::string y_of_e = "(e)";  ///< where result number e lies in y
+  const char* arguments = "";  ///< arguments of the kernel's EPILOGUE
+  std::string column;          ///< index into the bias, as an expression of these arguments
+  std::string column_of_e;     ///< the same as an expression of result index e
+  std::string y_of_e = "(e)";  ///< index in y of result e
 };
-/// Adds the launch of a product's kernel: its buffers are `first`, the bias where wanted, and y, which stands behind
-/// the operands; of several parts, scratch and the kernel that adds them up, which then has the epilogue.
+/// Adds the launch of a product's kernel with the buffers `first`, the bias if used, and y (after the operands). With
+/// several parts: writes to scratch and adds a kernel that sums the parts and applies the epilogue.
 void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel k, std::vector<int> first,
                     int64_t groups);
-/// Sets what the kernels have in common and their launch: y (or, in parts, scratch `partial`), the epilogue.
-/// `first`: the buffers of the parameters before the bias; `turned`: rows are columns of y.
+/// Sets the common parts of the kernels and adds the launch: y (or scratch `partial` with several parts) and the
+/// epilogue. `first`: buffers of the parameters before the bias; `turned`: rows are columns of y.
 void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
                     std::vector<int> first, int64_t groups, bool turned);
 
-/// Where a batch's matrix starts: the batch number g split into coordinates of `dims`.
+/// Offset of a batch's matrix: splits the batch index g into coordinates of `dims`.
 std::string batch_base(const Shape& dims, const Shape& steps, const Write& n);
-/// Elements of an operand up to its last one.
+/// Index of an operand's last element + 1.
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 
 /// The kernel for CPUs with OpenCL.
 LaunchList matmul_panels(const Target& t, const Matmul& p);
-/// The kernel for CPUs with Vulkan, and whether their texel buffers hold its panels.
+/// The kernel for CPUs with Vulkan, and whether its panels fit into texel buffers.
 LaunchList matmul_texels(const Target& t, const Matmul& p);
 bool fits_texels(const Target& t, const Matmul& p);
 

@@ -3,10 +3,9 @@
 //
 // Conventions of every function here
 // - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch, one per entry
-//   of LaunchList::scratch_bytes. Launch::buffers says which of them each kernel parameter is. All
-//   start at multiples of 16 bytes, and kernels move 16 bytes at once; they read and write whole 32-bit words of u8,
-//   bool, f16 and bf16 tensors where the target lacks such storage, never a byte past the last word, and never change a
-//   byte past the last element.
+//   of LaunchList::scratch_bytes. Launch::buffers maps kernel parameters to them. All start at multiples of 16 bytes,
+//   and kernels move 16 bytes at once; they read and write whole 32-bit words of u8, bool, f16 and bf16 tensors where
+//   the target lacks such storage, never a byte past the last word, and never change a byte past the last element.
 // - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text, or numbers
 //   that it reads from one more parameter (KernelSource::numbers).
 // - Launches run in order, each seeing the writes of those before it. No floating-point atomics: every run gives the
@@ -33,23 +32,23 @@ namespace tutti::codegen {
 
 struct Kernel;  // kernels/codegen/kernel.h
 
-/// One launch of a kernel that is planned, not rendered (render() gives its text), on the caller's buffers; or a call
-/// that the device's sdk::Library made.
+/// One launch of a planned kernel (render() renders its text) on the caller's buffers, or a call made by the device's
+/// sdk::Library.
 using Launch = LaunchOf<std::shared_ptr<const Kernel>, int>;
 
-/// What computes one node or one group of nodes.
+/// Launches that compute one node or one group of nodes.
 struct LaunchList {
   std::vector<Launch> launches;
   std::vector<uint64_t> scratch_bytes;
 };
 
-/// A tensor that is read: strides in elements along the loop dimensions (0: broadcast).
+/// An input tensor: strides in elements along the loop dimensions (0: broadcast).
 struct Operand {
   DType dtype = DType::f32;
   Shape strides;
 };
 
-/// "" or why an instruction list has no kernel text (f64, i64, an unknown instruction).
+/// "" or the reason why an instruction list cannot be rendered (f64, i64, an unknown instruction).
 std::string declines(std::span<const TuttiInstr> code);
 
 /// Scalar expressions over `dims`, one kernel for one node or several fused ones. INPUT a = in[a], RESULT b = out[b].
@@ -59,9 +58,8 @@ std::string declines(std::span<const TuttiInstr> code);
 LaunchList elementwise(const Target&, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
                        std::span<const DType> out, bool exact);
 
-/// One tensor of several that an expression runs over. Buffers are the caller's numbers; one number is one tensor,
-/// which is read or written by this launch, not both (two numbers may share memory as in elementwise, within one
-/// piece).
+/// One of several tensors that an expression runs over. Buffers are numbered by the caller; a buffer number is either
+/// read or written by the launch, not both (within one item, two numbers may share memory as in elementwise).
 struct BatchItem {
   Shape dims;
   std::vector<Operand> in;
@@ -71,21 +69,21 @@ struct BatchItem {
 LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const BatchItem> pieces,
                              std::span<const DType> out, bool exact);
 
-/// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in
-/// i32). Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is
-/// passed on.
+/// y = x reduced over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; computed in f32 (integers
+/// wrap in i32). Empty sums are 0, products 1, means NaN, max -inf, min inf (integers: smallest and largest value). NaN
+/// propagates.
 LaunchList reduce(const Target&, ReduceOp kind, const TensorType& x, const std::vector<int64_t>& axes);
-/// y (i32) = row-major position over `axes` of the largest element; the first of equal ones, NaN counts as largest.
+/// y (i32) = row-major index over `axes` of the largest element; the first in a tie, NaN counts as largest.
 LaunchList argmax(const Target&, const TensorType& x, const std::vector<int64_t>& axes);
 
-/// One axis of a copy's source: coordinate c = offset + sum over output dimensions of coef[d] * i[d]. It hits element c
-/// / step when 0 <= c, c % step = 0 and c / step < size; otherwise the copy's fill value is written (or the next source
-/// asked).
+/// One axis of a copy's source: coordinate c = offset + sum over output dimensions of coef[d] * i[d]. It selects
+/// element c / step if 0 <= c, c % step = 0 and c / step < size; otherwise the next source is tried, then the fill
+/// value is written.
 struct SourceAxis {
   std::vector<int64_t> coef;
   int64_t offset = 0, step = 1, size = 1, stride = 1;
 };
-/// y[i] = the first source that has an element there, else `value`.
+/// y[i] = the element of the first source that has one for i, else `value`.
 struct Copy {
   DType dtype = DType::f32;
   Shape dims;                                    ///< of y
@@ -104,8 +102,8 @@ Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& l
 Copy concat_copy(std::span<const TensorType> parts, int64_t axis);
 /// y[planes, kh, kw, oh, ow] = x[planes, h, w] at oh*stride + ky*dilation - padding, …; `value` outside.
 Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value);
-/// Its adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of
-/// taps.
+/// The adjoint of window_copy: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that contain (h, w),
+/// in the order of taps.
 LaunchList fold_windows(const Target&, DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w);
 
 /// y[o, i, :] = x[o, index[i], :]; inputs x [outer, size, inner], index i32 [count], clamped to [0, size).
@@ -117,48 +115,48 @@ LaunchList scatter_add(const Target&, DType t, int64_t outer, int64_t size, int6
 /// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step
 /// i32[].
 LaunchList random_bits(const Target&, int64_t n, uint32_t stream);
-/// y [rows, features] = x Wᵀ of weights in blocks of 32 quants with 4 or 8 bits (core/geometry/quantized.h); inputs x
-/// [rows, inputs], quants u8, scales and mins f16. For few rows: each reads all weights.
+/// y [rows, features] = x Wᵀ with weights quantized in blocks of 32 with 4 or 8 bits (core/geometry/quantized.h);
+/// inputs x [rows, inputs], quants u8, scales and mins f16. For few rows, because each row reads all weights.
 LaunchList quantized_matmul(const Target&, DType t, int64_t rows, int64_t features, int64_t inputs, int64_t bits);
 /// y[a, i, b] (i32) = i.
 LaunchList iota(const Target&, int64_t outer, int64_t size, int64_t inner);
 /// y[e] = round_to(t, value), e < n; no inputs.
 LaunchList fill(const Target&, DType t, int64_t n, double value);
 
-/// y[batch, m, n] = a b (+ bias[n]) (then relu): f32 sums in the order that the family fixes.
+/// y[batch, m, n] = a b (+ bias[n]) (then relu): f32 sums in an order fixed by the kernel family.
 struct Matmul {
   DType dtype = DType::f32;  ///< f32, f16 or bf16, of all operands
   int64_t m = 1, n = 1, k = 1;
-  bool ta = false, tb = false;       ///< a is stored [k, m], b [n, k]
+  bool ta = false, tb = false;       ///< ta: a is stored as [k, m]; tb: b as [n, k]
   Shape batch = {};                  ///< of y
-  Shape a_batch = {}, b_batch = {};  ///< elements per batch step of a and b along `batch` (0: broadcast)
+  Shape a_batch = {}, b_batch = {};  ///< batch strides of a and b in elements (0: broadcast)
   bool bias = false, relu = false;   ///< bias is input 2, of `dtype`
 };
 /// Inputs a, b[, bias].
 LaunchList matmul(const Target&, const Matmul& shape);
 
 /// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels /
-/// groups, h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in the order that the family fixes.
+/// groups, h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in an order fixed by the kernel family.
 struct Conv {
   DType dtype = DType::f32;  ///< f32, f16 or bf16, of all operands
   int64_t batch = 1, channels = 1, filters = 1, groups = 1;
   WindowAxis h, w;
-  bool bias = false, relu = false;  ///< of conv alone: bias[filters] is input 2
+  bool bias = false, relu = false;  ///< for conv only: bias[filters] is input 2
 };
 /// Inputs x, w[, bias]; result y.
 LaunchList conv(const Target&, const Conv& shape);
-/// The gradient to the images: inputs d (like y), w; result like x.
+/// The gradient of the images: inputs d (shaped like y), w; result shaped like x.
 LaunchList conv_dx(const Target&, const Conv& shape);
-/// The gradient to the weights: inputs x, d (like y); result like w.
+/// The gradient of the weights: inputs x, d (shaped like y); result shaped like w.
 LaunchList conv_dw(const Target&, const Conv& shape);
 
-/// A recurrence over `steps` of [rows, cells], as the ops lstm_recurrence and gru_recurrence define it.
+/// A recurrence over `steps` of [rows, cells], as defined by the ops lstm_recurrence and gru_recurrence.
 struct Recurrence {
-  DType dtype = DType::f32;  ///< f32, f16 or bf16, of all but gates and cells, which are f32
+  DType dtype = DType::f32;  ///< f32, f16 or bf16; gates and cells are always f32
   int64_t steps = 1, rows = 1, cells = 1;
   bool reverse = false, lengths = false;
-  bool in_place = false;     ///< of lstm the gates lie where z does, of lstm_dx dz where the gates do: f32 alone
-  std::vector<bool> wanted;  ///< per result: one that nobody reads has no buffer
+  bool in_place = false;     ///< lstm: gates overwrite z; lstm_dx: dz overwrites gates; f32 only
+  std::vector<bool> wanted;  ///< per result: an unused one has no buffer
 };
 /// Inputs h0, c0, w_hh, z[, lengths]; results y, c_n, gates, cells.
 LaunchList lstm(const Target&, const Recurrence& shape);
@@ -175,14 +173,14 @@ struct Pool {
   int64_t planes = 1;
   WindowAxis h, w;
 };
-/// Input x; results: where `y`, the largest element of each window (a NaN counts as largest), then where `index` (i32),
-/// its tap ky * w.kernel + kx: the first of equals, never the padding.
+/// Input x. Results: if `y`, the largest element of each window (NaN counts as largest); if `index`, its tap ky *
+/// w.kernel + kx (i32): the first in a tie, never the padding.
 LaunchList max_pool(const Target&, const Pool& shape, bool y, bool index);
-/// Its gradient: inputs d, index; every d added to the element that its index names.
+/// The gradient of max_pool: inputs d, index; adds every d to the element of its index.
 LaunchList max_pool_dx(const Target&, const Pool& shape);
-/// Input x; y = the average of each window, whose padding counts as zeros or (not `whole`) not at all.
+/// Input x; y = the average of each window; padding counts as zeros if `whole`, else it is excluded.
 LaunchList avg_pool(const Target&, const Pool& shape, bool whole);
-/// Its gradient: input d, shared out among its window.
+/// The gradient of avg_pool: input d, distributed over its window.
 LaunchList avg_pool_dx(const Target&, const Pool& shape, bool whole);
 
 }  // namespace tutti::codegen

@@ -1,5 +1,5 @@
-// Scaled dot-product attention and its gradient in blocks of queries by blocks of keys: the probabilities exist a block
-// at a time.
+// Scaled dot-product attention and its gradient, computed in blocks of queries and keys, so that only one block of
+// probabilities exists at a time.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace tutti::kernels {
 
-/// What is added to the scores, or says which of them count: strides of [batch, heads, queries, keys], in elements.
+/// A mask that is added to the scores, or (boolean) selects them; strides of [batch, heads, queries, keys] in elements.
 struct AttentionMask {
   bool given = false;
   Storage storage = Storage::word;  ///< boolean: true attends
   int64_t batch = 0, head = 0, query = 0, key = 0;
 };
 
-/// Which probabilities are dropped: those of the op `dropout` over [batch, heads, queries, keys].
+/// Dropout of probabilities, with the mask of the op `dropout` over [batch, heads, queries, keys].
 struct AttentionDropout {
   double p = 0;
   uint32_t stream = 0;
 };
 
-/// As the ops attention and attention_grad define them: q [batch, heads, queries, size], k [batch, key_heads, keys,
-/// size], v [batch, key_heads, keys, value_size], all row-major in `storage`. No dimension is 0.
+/// The ops attention and attention_grad: q [batch, heads, queries, size], k [batch, key_heads, keys, size], v [batch,
+/// key_heads, keys, value_size], all row-major in `storage`. No dimension is 0.
 struct Attention {
   int64_t batch, heads, key_heads, queries, keys, size, value_size;
   float scale;
@@ -32,7 +32,7 @@ struct Attention {
   AttentionDropout dropout = {};
   const IsaKernels* loops = &isa_kernels();
 
-  /// What a run reads beside q, k and v.
+  /// Additional inputs.
   struct More {
     const void* mask = nullptr;
     const uint32_t* seed = nullptr;  ///< two words, low first

@@ -1,43 +1,43 @@
-// Whether other work competes for the CPUs that this process computes on.
+// Detects whether other work competes for this process's CPUs.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace tutti::kernels {
 
-/// The clock of all that waits here, in nanoseconds.
+/// The clock for all waits, in nanoseconds.
 int64_t now_ns();
 
-/// Learns from what threads lose to other work. Where that is more than a tenth of the time that they want, the machine
-/// is crowded: waiting threads sleep and no thread is bound to a CPU. After a pause it is tried as if it were quiet;
-/// each time this fails soon, the next pause is twice as long. Threads may call everything at the same time.
+/// Tracks the CPU time that threads lose to other work. If it exceeds a tenth of the time that they want, the machine
+/// is crowded: waiting threads sleep and threads are not bound to CPUs. After a pause the machine counts as quiet
+/// again; each time it is crowded again soon, the next pause doubles. Thread-safe.
 class Crowd {
  public:
   static constexpr int64_t shortest_pause = 250'000'000, longest_pause = 4'000'000'000;
 
   bool crowded() const { return until_.load(std::memory_order_relaxed) != 0; }
-  /// A thread wanted a CPU for `wanted` ns, and in `lost` of them had none.
+  /// Records that a thread wanted a CPU for `wanted` ns and had none for `lost` ns.
   void note(int64_t now, int64_t wanted, int64_t lost);
-  /// Ends a pause that is over.
+  /// Ends the pause if it has expired.
   void look(int64_t now);
 
  private:
   std::atomic<int64_t> until_{0};               // 0: quiet
-  std::atomic<int64_t> pause_{shortest_pause};  // the next one
+  std::atomic<int64_t> pause_{shortest_pause};  // length of the next pause
   std::atomic<int64_t> quiet_since_{INT64_MIN / 2};
 };
 
-/// What one thread loses: the time in which it neither ran nor slept by its own will.
+/// Measures one thread's lost time, in which it neither ran nor slept voluntarily.
 class Meter {
  public:
-  /// From here to pause() the calling thread computes.
+  /// The calling thread computes from here until pause().
   void resume(int64_t now);
   void pause(int64_t now);
-  /// It slept once, for so long.
+  /// Records one sleep of `ns` nanoseconds.
   void slept(int64_t ns) {
     if (counts_) slept_ += ns, ++sleeps_;
   }
-  /// Tells `crowd` when some milliseconds were counted.
+  /// Reports to `crowd` after some milliseconds.
   void check(int64_t now, Crowd& crowd);
 
  private:

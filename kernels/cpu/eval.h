@@ -24,33 +24,33 @@ class Eval {
  public:
   /// `code`: the ABI's instructions; INPUT a = operand of `in`, RESULT b = operand of `out`. `dims`: the loops,
   /// outermost first. Outputs are dense: their strides are the row-major ones of `dims`. in_place[o] names the input
-  /// whose memory output o shares (same strides), or -1; no other memory may be shared. Throws Error(declined) where
-  /// declines() has a reason.
+  /// whose memory output o shares (same strides), or -1; no other memory may be shared. Throws Error(declined) if
+  /// declines() returns a reason.
   Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vector<Operand>& in,
        const std::vector<DType>& out, std::vector<int> in_place = {});
 
-  /// "" or why an instruction list cannot be evaluated (float64, 64-bit integers, an unknown instruction).
+  /// "" or the reason why an instruction list cannot be evaluated (float64, 64-bit integers, an unknown instruction).
   static std::string declines(std::span<const TuttiInstr> code);
 
-  /// Bytes of scratch that run needs for so many threads.
+  /// Bytes of scratch that run() needs for `threads` threads.
   size_t scratch_bytes(int threads) const { return static_cast<size_t>(threads) * scratch_; }
-  /// One pass. Allocates nothing.
+  /// Runs one pass. Allocates nothing.
   void run(const void* const* in, void* const* out, std::byte* scratch, int threads) const;
 
  private:
-  /// What an operand looks like along the inner loop.
+  /// Access pattern of an operand along the inner loop.
   enum class Access : uint8_t { uniform, row, direct, gathered };
   struct Step {
     LaneFn fn;
-    uint16_t y, a, b, c;  // entries of the pointer table
+    uint16_t y, a, b, c;  // indices into the pointer table
     bool single;          // one element per block instead of all
   };
   struct Input {
     size_t size = 4;  // bytes of one stored element
     Access access = Access::direct;
     std::vector<int64_t> strides;
-    uint16_t slot = 0;    // where its pointer stands in the table
-    uint16_t buffer = 0;  // gathered: where its elements are collected
+    uint16_t slot = 0;    // index of its pointer in the table
+    uint16_t buffer = 0;  // gathered: index of the buffer for its elements
   };
   class Builder;
 

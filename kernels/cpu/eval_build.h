@@ -1,4 +1,4 @@
-// How an Eval is made: instructions are merged, split by how often they run, and given registers.
+// Builds an Eval: merges equal instructions, classifies them by how often they run, and assigns registers.
 #pragma once
 #include "kernels/cpu/eval.h"
 
@@ -11,9 +11,9 @@ class Eval::Builder {
   void build();
 
  private:
-  /// An operation after merging equal ones: what it computes, on which operations, how often.
+  /// An operation after merging equal ones: its function, operands and frequency.
   struct Op {
-    LaneFn fn = nullptr;  // null: an input that is read where it lies, or a constant
+    LaneFn fn = nullptr;  // null: an input read in place, or a constant
     uint32_t a = 0, b = 0, c = 0;
     int operands = 0;
     Access access = Access::direct;
@@ -22,7 +22,7 @@ class Eval::Builder {
     uint32_t last = 0;  // the last operation that reads it
     uint16_t slot = 0;
     bool has_slot = false, read = false;
-    int direct_output = -1;  // computed right where this output lies
+    int direct_output = -1;  // computed directly into this output
   };
   uint32_t add(Op op);
   uint32_t input(uint32_t number);
@@ -30,12 +30,12 @@ class Eval::Builder {
   uint32_t compute(const TuttiInstr& i, const std::vector<uint32_t>& at);
   void collect();
   void choose_direct();
-  /// Slots of constants and of what is computed once or once per row.
+  /// Assigns slots to constants and to operations that run once or once per row.
   void assign_scalars();
-  /// The steps of a block. A result may take the register of an operand that dies with it.
+  /// Creates the steps of a block. A result may reuse the register of an operand whose last use it is.
   void assign_registers();
   uint16_t take_register();
-  /// Stores of results that were not computed right where their outputs lie.
+  /// Adds stores of results that were not computed directly into outputs.
   void store_results();
 
   Eval& eval_;
@@ -43,7 +43,7 @@ class Eval::Builder {
   const std::vector<DType>& out_;
   const std::vector<int>& in_place_;
   std::vector<Op> ops_;
-  std::vector<std::pair<uint32_t, uint32_t>> bits_;     // constants: operation, bits
+  std::vector<std::pair<uint32_t, uint32_t>> bits_;     // operation and bits of constants
   std::vector<std::pair<uint32_t, uint32_t>> results_;  // output, operation
   std::vector<uint16_t> free_;                          // registers
   std::vector<int64_t> loaded_;                         // per input: the operation that reads it, or -1

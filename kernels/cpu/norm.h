@@ -1,4 +1,5 @@
-// Normalisations: statistics in one read of x, by pieces whose mean is taken first, added up in float64.
+// Normalizations. Statistics are computed in one pass over x, in blocks that are centered by their own mean first, and
+// combined in float64.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,13 +8,13 @@
 
 namespace tutti::kernels {
 
-/// Where the elements of each channel lie: `groups` of up to `lanes` channels beside each other; a group has `segments`
-/// parts, each of `rows` rows of its lanes. One lane: the rows of a segment are contiguous.
+/// Memory layout of channels: `groups` of up to `lanes` adjacent channels; a group has `segments` parts of `rows` rows
+/// of its lanes. With one lane, the rows of a segment are contiguous.
 struct ChannelLayout {
   int64_t channels, lanes, groups, segments, rows;
-  int64_t stride;                    ///< from row to row
-  int64_t group_step, segment_step;  ///< from group to group, from segment to segment
-  bool padded = false;               ///< the last group has all its lanes, which hold zeros where there is no channel
+  int64_t stride;                    ///< between rows
+  int64_t group_step, segment_step;  ///< strides between groups and between segments
+  bool padded = false;               ///< the last group is padded with zero lanes
 
   int64_t count() const { return segments * rows; }  ///< elements per channel
   /// [n, c, s] row-major; blocks [n, c / block, s, block]; or channels last, [n, s, c].
@@ -22,23 +23,23 @@ struct ChannelLayout {
   static ChannelLayout last(int64_t n, int64_t c, int64_t s);
 };
 
-/// Weight and bias may be null, and so may results that nobody wants. Statistics are per channel; `x` has the storage.
+/// Weight, bias and unused results may be null. Statistics are per channel; x, y, d and dx have the storage type.
 struct BatchNorm {
   ChannelLayout layout;
   Storage storage;
   double eps;
-  NormLimits limits = {};  ///< of y; where the layout is padded 0 is within them
+  NormLimits limits = {};  ///< bounds of y; must contain 0 if the layout is padded
 
   size_t scratch_bytes() const;
   void run(const void* x, const float* weight, const float* bias, void* y, float* mean, float* variance,
            std::byte* scratch, int threads) const;
-  /// dx may lie where d does.
+  /// dx may be d (in place).
   void run_dx(const void* d, const void* x, const float* mean, const float* variance, const float* weight, void* dx,
               float* dweight, float* dbias, std::byte* scratch, int threads) const;
 };
 
-/// Rows of `size` elements, normalised by their own statistics; weight and bias per place in a row. Not centered: the
-/// means are 0, and there are none (rms_norm).
+/// Normalizes rows of `size` elements by their own statistics, with weight and bias per position. Not centered
+/// (rms_norm): the means are taken as 0 and not returned.
 struct LineNorm {
   int64_t lines, size;
   Storage storage;

@@ -1,5 +1,5 @@
-// How kernels share work between threads. Results never depend on the number of threads: what is split is chosen by the
-// problem alone, who does which part is not.
+// Splits work between threads. Results never depend on the number of threads: the split of computations depends only on
+// the problem.
 #pragma once
 #include <cstdint>
 
@@ -7,11 +7,11 @@
 
 namespace tutti::kernels {
 
-/// Element visits below which a second thread costs more than it gives.
+/// Number of element visits below which a second thread does not pay off.
 constexpr int64_t worth_a_thread = 32768;
 
-/// Calls f(first, last, part) for contiguous parts of [0, items), one per thread; a thread that comes late finds its
-/// part done by another. `cost`: element visits in all.
+/// Calls f(first, last, part) for contiguous parts of [0, items), one per thread; parts of late threads are run by
+/// others. `cost`: total number of element visits.
 template <class F>
 void share(int64_t items, int64_t cost, int threads, F&& f) {
   if (threads == 1 || items < 2 || cost < 2 * worth_a_thread || in_region()) {

@@ -1,4 +1,4 @@
-// Products with weights kept in blocks of quants (core/geometry/quantized.h), which are never widened in memory.
+// Products with block-quantized weights (core/geometry/quantized.h), which are not dequantized to memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tutti::kernels {
 
-/// y [rows, features] = x [rows, inputs] Wᵀ, W [features, inputs] in 4 or 8 bits; x and y have the storage, sums are
-/// f32.
+/// y [rows, features] = x [rows, inputs] Wᵀ, W [features, inputs] in 4 or 8 bits; x and y have the storage type, sums
+/// are f32.
 struct QuantizedProduct {
   int64_t rows, features, inputs;
   int bits;

@@ -1,4 +1,4 @@
-// Values that are made from nothing: random words and positions.
+// Generated values: random words and indices.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Signals, while threads compute.
+// Blocks signals while threads compute.
 #pragma once
 #include <signal.h>
 
@@ -6,9 +6,10 @@
 
 namespace tutti::kernels {
 
-/// Holds signals off the calling thread while it lives, and off the threads that it starts, for good: they are handled
-/// by other threads or afterwards. oneDNN's products for AVX and AVX2 use the stack pointer for memory of theirs, below
-/// which the kernel would write a signal's frame over what lies there. Faults of the program itself come through.
+/// Blocks signals in the calling thread during its lifetime, and permanently in threads started meanwhile; other
+/// threads handle the signals, or they are handled later. oneDNN's AVX and AVX2 products use the stack pointer for
+/// other memory, below which the operating system would write a signal frame over data. Synchronous faults are not
+/// blocked.
 class SignalsHeld {
  public:
   SignalsHeld() {

@@ -4,10 +4,10 @@
 
 namespace tutti::kernels {
 
-/// Along one axis of floats: y = exp(x - m) / s, or x - m - log(s) where `logarithm`; m the line's maximum, s the sum
-/// of exp(x - m). Sum, quotient and logarithm are taken in float64: a probability near 1 is then rounded once, which is
-/// what its distance from 1, the gradient of a loss, lives on; and no logarithm comes out positive. A NaN makes its
-/// line NaN.
+/// Along one axis of floats: y = exp(x - m) / s, or x - m - log(s) if `logarithm`, with the line's maximum m and s =
+/// sum of exp(x - m). Sum, quotient and logarithm are computed in float64: a probability near 1 is then rounded once,
+/// so that its difference to 1 (the gradient of a loss) is accurate, and no logarithm is positive. A NaN makes the
+/// whole line NaN.
 void softmax(const float* x, float* y, const AxisGeometry& g, bool logarithm, int threads);
 
 }  // namespace tutti::kernels

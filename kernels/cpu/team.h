@@ -1,6 +1,6 @@
-// Threads that compute the parts of a region together. Each thread that begins regions has a team of its own, which
-// lives as long as it does. A waiting thread spins for a bounded time, then sleeps; where the machine is crowded
-// (crowd.h) it sleeps at once, and no thread is bound to a CPU.
+// Thread teams for parallel regions. Each thread that starts regions has its own team with the same lifetime. Waiting
+// threads spin for a bounded time, then sleep; on a crowded machine (crowd.h) they sleep at once and are not bound to
+// CPUs.
 #pragma once
 #include <vector>
 
@@ -11,41 +11,41 @@ constexpr int most_threads = 1024;
 /// Computes one part of a region.
 using ComputePart = void (*)(void* context, int part);
 
-/// Calls f for the parts 0 … parts - 1, each once, by any of the team's threads in any order; returns when all are
-/// done. A part must not wait for another. Throws what a part threw, and Error(no_memory) where threads cannot be had.
-/// Within a region: one after the other.
+/// Calls f once for each part 0 … parts - 1, by any of the team's threads in any order; returns when all are done. A
+/// part must not wait for another. Rethrows a part's exception; throws Error(no_memory) if threads cannot be created.
+/// Within a region: runs the parts sequentially.
 void run_parts(int parts, ComputePart f, void* context);
 
-/// The same with all parts at the same time, part 0 by the caller between the two calls: parts may wait for each other,
-/// with barrier() and otherwise. Within a region: one part alone. Parts must not throw.
+/// The same with all parts running concurrently, part 0 by the caller between the two calls: parts may wait for each
+/// other, with barrier() or otherwise. Within a region: one part only. Parts must not throw.
 void begin_region(int parts, ComputePart f, void* context);
 void end_region();
-/// Waits for all other parts of the region; nothing outside of one.
+/// Waits for all other parts of the region; no-op outside of a region.
 void barrier();
 
-/// Of the calling thread: the part that it computes, of how many. 0 of 1 outside of regions.
+/// The calling thread's part and the number of parts. 0 of 1 outside of regions.
 struct Place {
   int part = 0, parts = 1;
 };
 Place place();
-/// Whether it computes in a region of several parts.
+/// Whether the calling thread is in a region of several parts.
 bool in_region();
 
-/// The most threads that all sessions may use: OMP_THREAD_LIMIT, else more than there are.
+/// Maximum number of threads of all sessions: OMP_THREAD_LIMIT, else most_threads.
 int thread_limit();
 
-/// Replaces run_parts's threads by others, such as an OpenMP runtime's; null: back to the team's.
+/// Makes run_parts use other threads, such as an OpenMP runtime's; null: the team's.
 using Runner = void (*)(int parts, ComputePart f, void* context);
 void set_runner(Runner runner);
 
-/// The CPUs to bind that many threads to: one for each of the CPUs that this process may use. Empty where these are
-/// more or fewer (schedulers may place threads better then), or where OMP_PROC_BIND is false.
+/// The CPUs to bind `threads` threads to, if the process may use exactly that many CPUs. Empty otherwise (the scheduler
+/// may then place threads better), or if OMP_PROC_BIND is false.
 std::vector<int> cpus_to_bind(int threads);
 
-/// While it lives the calling thread computes: threads of its team are bound to `cpus`, itself to the first, for as
-/// long as the machine is quiet. Schedulers that pack threads onto few CPUs (virtual machines, power saving) otherwise
-/// leave one thread waiting for another that is not running. Then it gets its own CPUs back. `threads`: made now, so
-/// that a lack of them throws here.
+/// Marks the calling thread as computing during its lifetime. The team's threads are bound to `cpus`, the caller to the
+/// first, while the machine is quiet: schedulers that pack threads onto few CPUs (virtual machines, power saving)
+/// otherwise leave threads waiting for one that is not running. The destructor restores the caller's CPU affinity.
+/// Creates `threads` threads immediately, so that failures are thrown here.
 class ComputeScope {
  public:
   ComputeScope(int threads, const std::vector<int>& cpus);

@@ -1,4 +1,4 @@
-// The arena planner: lifetimes in, offsets in one block of memory out.
+// The arena planner: assigns offsets in one block of memory to buffers with known lifetimes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,8 @@ struct ArenaPlan {
   size_t bytes = 0;             ///< the arena's size
 };
 
-/// Greedy by size: the largest slots first, each at the lowest offset that overlaps no slot alive at the same time.
+/// Greedy by size: places the largest slots first, each at the lowest offset that overlaps no slot with an overlapping
+/// lifetime.
 ArenaPlan plan_arena(std::span<const Slot> slots, size_t alignment = 64);
 
 }  // namespace tutti::sdk

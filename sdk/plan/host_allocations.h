@@ -1,4 +1,4 @@
-// The allocations of an executable whose device is the host.
+// Allocations of an executable whose device is the host.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace tutti::sdk {
 
-/// Constants, arena, workspace and feeds of a MemoryPlan with one allocation of each kind; states lie in HostStates,
-/// which must outlive it, as must the plan.
+/// Constants, arena, workspace and feeds of a MemoryPlan with one allocation of each kind; states are in HostStates.
+/// HostStates and the plan must outlive it.
 class HostAllocations {
  public:
   /// Declares the program's states.
   HostAllocations(const Program& program, const MemoryPlan& plan, uint64_t workspace_bytes, HostStates& states);
-  /// What allocate() takes.
+  /// Bytes that allocate() needs.
   TuttiMemory sizes() const { return sizes_; }
-  /// Allocates all of it and the states, and moves the constants' data out of the program. Throws Error(no_memory)
+  /// Allocates everything including states, and moves the constants' data out of the program. Throws Error(no_memory)
   /// naming the largest tensors.
   void allocate(Program& program, Meter& meter);
   std::byte* at(const PlannedMemory& m) const;
   std::byte* workspace() const { return workspace_.data(); }
-  /// Where the feeds lie, in the order of the program's values.
+  /// The memory of the feeds, in the order of the program's values.
   std::span<std::byte* const> feeds() const { return feeds_; }
 
  private:

@@ -1,4 +1,4 @@
-// Inside of the SDK: what the make functions of the kernel list share.
+// Internal: common code of the kernel list's make functions.
 #pragma once
 #include <fmt/format.h>
 
@@ -12,15 +12,14 @@ namespace tutti::sdk {
 
 inline Error decline(const std::string& reason) { return {Code::declined, reason}; }
 
-/// What a make function starts with: the number of inputs, and attributes that the kernel knows. Throws
-/// Error(declined).
+/// Checks the number of inputs, and that all attributes are known to the kernel. Throws Error(declined).
 void expect(const RenderNodeView& c, size_t inputs, std::initializer_list<std::string_view> attrs);
-/// The type of the only result, where it is read. Throws Error(declined).
+/// Checks the type of the only result, if it is used. Throws Error(declined).
 void expect_result(const RenderNodeView& c, const TensorType& want);
-/// "" or why the device cannot launch it: too many buffers, too much scratch memory.
+/// "" or the reason why the device cannot launch the work: too many buffers, too much scratch memory.
 Mismatch declines_launches(const Traits& traits, const codegen::LaunchList& work);
 
-/// For entries whose make function throws where it cannot.
+/// Implements `declines` for entries whose make function throws if it declines.
 template <codegen::LaunchList (*make)(const RenderNodeView&)>
 Mismatch declines(const RenderNodeView& c) {
   try {
@@ -30,15 +29,15 @@ Mismatch declines(const RenderNodeView& c) {
   }
 }
 
-/// Convolutions and pools with their gradients (conv.cpp).
+/// Entries for convolutions, pooling and their gradients (conv.cpp).
 std::vector<RenderEntry> conv_entries();
-/// Recurrences with their gradients (recurrence.cpp).
+/// Entries for recurrences and their gradients (recurrence.cpp).
 std::vector<RenderEntry> recurrence_entries();
-/// Convolutions and their gradients by the device's library.
+/// Entries for convolutions and their gradients with the device's library.
 std::vector<RenderEntry> library_conv_entries();
-/// The device's library; throws Error(declined) where it has none.
+/// The device's library. Throws Error(declined) if it has none.
 const Library& library_of(const RenderNodeView& c);
-/// What is asked of it.
+/// The request to the library for the view.
 LibraryRequest request_of(const RenderNodeView& c);
 
 }  // namespace tutti::sdk

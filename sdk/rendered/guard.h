@@ -1,4 +1,4 @@
-// A driver that notices kernels which write past their memory.
+// A driver that detects out-of-bounds writes of kernels.
 #pragma once
 #include <memory>
 
@@ -6,9 +6,9 @@
 
 namespace tutti::sdk {
 
-/// The same device with sentinels before and behind every allocation. wait() looks at those of all memory that the
-/// finished sequences use, and throws Error(internal) naming the allocation, the side and the kernels when one was
-/// overwritten. For tests: TUTTI_SENTINELS=1 puts it around the drivers of all rendered sessions.
+/// Wraps a driver and adds sentinels before and after every allocation. wait() checks the sentinels of all memory used
+/// by finished sequences and throws Error(internal) naming the allocation, the side and the kernels if one was
+/// overwritten. For tests: TUTTI_SENTINELS=1 enables it for all rendered sessions.
 std::unique_ptr<Driver> make_guarded_driver(std::unique_ptr<Driver> driver);
 
 }  // namespace tutti::sdk

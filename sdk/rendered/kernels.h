@@ -1,4 +1,4 @@
-// The ordered kernel list of rendered devices: which text of kernels/portable runs a node.
+// The ordered kernel list of rendered devices, which maps nodes to kernels in kernels/portable.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,23 +12,23 @@
 
 namespace tutti::sdk {
 
-/// What a product does with its result before it is stored.
+/// Operations on a product's result before it is stored.
 struct Epilogue {
   bool bias = false;                  ///< the kernel's next input is added along the last axis
   bool relu = false;                  ///< then max(x, 0)
-  Gelu gelu = Gelu::none;             ///< or this: by a library alone
-  OperandSum sum = OperandSum::none;  ///< as a second result: by a library alone
+  Gelu gelu = Gelu::none;             ///< or gelu: library only
+  OperandSum sum = OperandSum::none;  ///< second result: library only
 };
 
-/// What an entry decides on.
+/// The view of a node for entries.
 struct RenderNodeView {
   const Program& program;
   uint32_t number;
   const Traits& traits;
   Epilogue epilogue = {};
-  bool trial = false;         ///< of LibraryRequest
-  uint64_t tuning_bytes = 0;  ///< likewise
-  bool in_place = false;      ///< the result of Capabilities::in_place lies where the input does
+  bool trial = false;         ///< LibraryRequest::trial
+  uint64_t tuning_bytes = 0;  ///< LibraryRequest::tuning_bytes
+  bool in_place = false;      ///< the result of Capabilities::in_place overwrites the input
 
   const Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }
@@ -39,12 +39,12 @@ struct RenderNodeView {
 using RenderEntry = Entry<RenderNodeView, codegen::LaunchList>;
 using RenderChoice = Choice<RenderNodeView, codegen::LaunchList>;
 
-/// Asks the list for a node; its numerics, version, flags and sizes first.
+/// Chooses an entry for a node, after checking its numerics, version, flags and sizes.
 RenderChoice choose_rendered(const RenderNodeView& c);
 
-/// How a pass reads its inputs.
+/// Operands of an elementwise pass.
 std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& f);
-/// The kernel of a pass.
+/// Launches of an elementwise pass.
 codegen::LaunchList render(const Program& program, const Traits& traits, const Fusion& f);
 
 }  // namespace tutti::sdk

@@ -1,4 +1,4 @@
-// Device memory that counts itself, and the named state that lies in it.
+// Counted device memory, and named states in it.
 #pragma once
 #include <map>
 #include <string>
@@ -10,17 +10,16 @@
 
 namespace tutti::sdk {
 
-/// The size of an allocation that holds so many bytes: whole 16-byte words, at least one (kernels are never given
-/// nothing).
+/// The allocation size for `bytes` bytes: rounded up to 16 bytes, at least 16 (kernel arguments are never empty).
 uint64_t padded(uint64_t bytes);
 
-/// A driver and what is allocated from it.
+/// A driver and the meter of its allocations.
 struct DeviceMemory {
   Driver& driver;
   Meter meter;
 };
 
-/// One allocation on the device. Frees itself; the memory must outlive it.
+/// One allocation on the device (RAII). `memory` must outlive it.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -38,7 +37,7 @@ class DeviceBuffer {
   uint64_t bytes_ = 0;
 };
 
-/// Host memory for uploads, counted as well.
+/// Host memory for uploads, counted too.
 class UploadBuffer {
  public:
   UploadBuffer() = default;
@@ -54,21 +53,21 @@ class UploadBuffer {
   uint64_t bytes_ = 0;
 };
 
-/// The named state of a session: one allocation each, row-major.
+/// The named states of a session: one allocation each, row-major.
 class DeviceStates {
  public:
   explicit DeviceStates(DeviceMemory& memory) : memory_(memory) {}
-  /// Bytes that a later allocation will take: 0 when the name was declared before. Throws Error(invalid) when the name
-  /// comes back with another type.
+  /// Returns the bytes that its allocation will need: 0 if the name was declared before. Throws Error(invalid) if the
+  /// name is declared again with another type.
   uint64_t declare(const std::string& name, const TensorType& type);
   bool allocated(const std::string& name) const { return find(name).buffer.bytes() > 0; }
   uint64_t bytes(const std::string& name) const { return padded(num_bytes(find(name).type)); }
-  /// Zeroed memory for the state; adopted by take() once everything else of a program is there as well.
+  /// Zeroed memory for the state. take() adopts it after everything else of the program was allocated.
   DeviceBuffer make(const std::string& name) const;
   void take(const std::string& name, DeviceBuffer buffer) { entries_.at(name).buffer = std::move(buffer); }
   MemoryId id(const std::string& name) const { return find(name).buffer.id(); }
 
-  /// Whole states; throw Error(invalid) for a name or size that does not fit.
+  /// Copies whole states. Throws Error(invalid) for an unknown name or a wrong size.
   void read(const std::string& name, void* to, size_t bytes) const;
   void write(const std::string& name, const void* from, size_t bytes) const;
 

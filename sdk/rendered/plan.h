@@ -1,4 +1,4 @@
-// From a program to a flat list of launches and a plan of memory. Nothing is built or allocated here.
+// Converts a program to a flat list of launches and a memory plan. Builds and allocates nothing.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,23 +10,23 @@
 
 namespace tutti::sdk {
 
-/// A launch of one of RenderedPlan::kernels whose buffers are pieces of memory.
+/// A launch of one of RenderedPlan::kernels; buffers are indices of memory regions.
 struct PlannedLaunch : codegen::LaunchOf<uint32_t, uint32_t> {
   uint32_t node = TUTTI_NONE;
-  std::string reason = {};  ///< who declined the node before what runs it, and why; "" where the first took it
+  std::string reason = {};  ///< entries that declined the node, with reasons; "" if the first accepted it
 };
 
-/// Every memory is padded; feeds start at multiples of Traits::alignment.
+/// All regions are padded; feeds start at multiples of Traits::alignment.
 struct RenderedPlan : MemoryPlan {
-  std::vector<KernelSource> kernels;  ///< each text once
+  std::vector<KernelSource> kernels;  ///< without duplicates
   std::vector<PlannedLaunch> launches;
 };
 
 class RenderCache;
 
-/// `cache` keeps what nodes alike share. `trace` receives one line per decision. A library may use `tuning_bytes` of
-/// device memory to measure its algorithms meanwhile. Throws NodeError(declined) naming node and reasons where no
-/// kernel takes a node.
+/// `cache` holds results for identical nodes. `trace` receives one line per decision. A library may use `tuning_bytes`
+/// of device memory to benchmark its algorithms. Throws NodeError(declined) with node and reasons if no kernel accepts
+/// a node.
 RenderedPlan plan_rendered(Program program, const Traits& traits, RenderCache& cache, const Trace& trace,
                            uint64_t tuning_bytes = 0);
 

@@ -1,4 +1,4 @@
-// A whole plugin over a Driver: programs become launches of rendered kernels.
+// A complete plugin based on a Driver, which runs programs as launches of rendered kernels.
 //
 // A backend implements Driver (driver.h), derives its plugin from RenderedPlugin, and hands it to `table` (plugin.h).
 #pragma once
@@ -10,25 +10,25 @@
 
 namespace tutti::sdk {
 
-/// A session on that device. Kernel binaries go through the host's cache, keyed by Traits::identity and the kernel's
-/// text; throws Error(invalid) where that identity is empty. TUTTI_TRACE=dispatch shows for each node which entry of
-/// the kernel list took it and why others declined; with TUTTI_TRACE=kernels every launch is waited for, and its mean
-/// time shown at the end.
+/// Creates a session on the driver's device. Kernel binaries are cached by the host, keyed by Traits::identity and the
+/// kernel's text; throws Error(invalid) if the identity is empty. TUTTI_TRACE=dispatch logs for each node the chosen
+/// entry of the kernel list and the reasons of others; TUTTI_TRACE=kernels waits for every launch and logs mean times
+/// at the end.
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host);
 
-/// The plugin of a family of devices that differ in their drivers alone.
+/// Base class of plugins that differ only in their drivers.
 class RenderedPlugin : public Plugin {
  public:
   bool profiles() const override { return true; }
-  /// The option `self_check` holds the driver to a promise first (self_check.h). Throws Error(invalid) for an index or
-  /// option that does not exist, and what is wrong with an unusable device.
+  /// With the option `self_check`, tests the driver first (self_check.h). Throws Error(invalid) for an unknown index or
+  /// option, and the reason of an unusable device.
   std::unique_ptr<Session> open(uint32_t device, const Options& options) final;
 
  protected:
-  /// A driver of its own for a usable device of devices().
+  /// Creates a driver for a usable device of devices().
   virtual std::unique_ptr<Driver> make_driver(uint32_t device) = 0;
-  /// The same for a session's options, of which there are none unless a plugin overrides this. Throws Error(invalid)
-  /// for one that it does not know.
+  /// The same with session options; none are supported unless a plugin overrides this. Throws Error(invalid) for an
+  /// unknown option.
   virtual std::unique_ptr<Driver> make_driver_for(uint32_t device, const Options& options);
 };
 

@@ -1,4 +1,4 @@
-// TUTTI_TRACE=texts: what the device's compiler is given.
+// TUTTI_TRACE=texts: dumps kernel sources.
 #pragma once
 #include "sdk/driver.h"
 #include "sdk/plugin.h"
@@ -6,9 +6,8 @@
 
 namespace tutti::sdk {
 
-/// Where TUTTI_TRACE names `texts`: writes each kernel's text, as the compiler gets it, to a file of a new folder
-/// tutti-kernels-… of the temporary folder, and says in the host's log which file holds which kernel, its group and
-/// whether it is exact.
+/// If TUTTI_TRACE contains `texts`: writes the text of each kernel for the compiler to a file in a new folder
+/// tutti-kernels-… in the temporary folder, and logs each file with its kernel, group size and exactness.
 void trace_texts(const Host& host, const Traits& traits, const RenderedPlan& plan);
 
 }  // namespace tutti::sdk
