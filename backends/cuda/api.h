@@ -1,5 +1,5 @@
 // The functions of the CUDA driver and of NVRTC that this backend calls, opened at run time, so that the plugin loads
-// on machines without them. Tests fill the tables with functions of their own.
+// on machines without them. Tests fill the tables with fake functions.
 #pragma once
 #include <cuda.h>
 #include <nvrtc.h>
@@ -41,7 +41,7 @@ namespace tutti::cuda {
 /// The driver (libcuda.so.1); `api.cuInit(0)`.
 struct CudaApi {
   TUTTI_CUDA_FUNCTIONS(TUTTI_CUDA_POINTER)
-  decltype(&::cuEventElapsedTime) event_elapsed = nullptr;  ///< its first version, which every driver has
+  decltype(&::cuEventElapsedTime) event_elapsed = nullptr;  ///< the original version, which every driver has
 };
 /// The compiler of kernels (libnvrtc.so).
 struct NvrtcApi {
@@ -51,7 +51,7 @@ struct NvrtcApi {
 
 class Context;
 
-/// Driver and compiler, opened, of versions that fit each other; and the contexts of the devices in use, each retained
+/// The opened driver and compiler, with compatible versions, and the contexts of the devices in use, each retained
 /// once.
 class Libraries {
  public:
@@ -61,11 +61,11 @@ class Libraries {
 
   const CudaApi cuda;
   const NvrtcApi nvrtc;
-  const int driver_version;  ///< the newest CUDA that the driver takes: 13000 is 13.0
-  const int nvrtc_version;   ///< likewise, of the compiler
+  const int driver_version;  ///< the newest CUDA version that the driver supports: 13000 is 13.0
+  const int nvrtc_version;   ///< version of the compiler, in the same format
 
-  /// Made at the first call, and kept: a context that is made again for every session loses its loaded libraries.
-  /// Throws Error where the driver fails.
+  /// Retained at the first call and kept, because a recreated context would lose its loaded libraries. Throws Error if
+  /// the driver fails.
   std::shared_ptr<Context> context(CUdevice device, const std::string& name) const;
 
  private:
@@ -75,28 +75,28 @@ class Libraries {
 
 /// Opens both and initialises the driver. Throws Error(declined) saying what is missing or too old, and the remedy.
 std::shared_ptr<const Libraries> open_libraries();
-/// The newest compiler that can be opened and that a driver of that version (0: any) takes binaries of; it needs no
-/// driver itself. Throws likewise.
+/// Opens the newest compiler whose binaries a driver of this version (0: any) supports; needs no driver. Throws like
+/// open_libraries.
 NvrtcApi open_nvrtc(int driver_version = 0);
-/// Takes both tables as given: initialises and compares the versions. Throws as open_libraries does.
+/// Initialises with the given tables and compares the versions. Throws like open_libraries.
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc);
 
-/// A compiler that was found, and its version (13000 is 13.0).
+/// An opened compiler and its version (13000 is 13.0).
 struct FoundNvrtc {
   NvrtcApi api;
   int version = 0;
 };
-/// The first of `names` that `open` gives (no value: it cannot be opened) and a driver of that version takes. Throws
-/// Error(declined): with the versions where all are too new, else with `why`.
+/// The first of `names` that `open` can open (null: it cannot) and that a driver of this version supports. Throws
+/// Error(declined): with the versions if all are too new, else with `why`.
 NvrtcApi choose_nvrtc(const std::vector<std::string>& names, int driver_version,
                       const std::function<std::unique_ptr<FoundNvrtc>(const std::string& name)>& open,
                       const std::string& why);
 
 /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
 std::string result_text(const CudaApi& api, CUresult result);
-/// The code that a result stands for: no_memory, device_lost for what kills the context, compile, else internal.
+/// The error code of a result: no_memory, device_lost if the context is lost, compile, else internal.
 Code code_of(CUresult result);
-/// "13.0" of 13000.
+/// "13.0" for 13000.
 std::string version_text(int version);
 
 }  // namespace tutti::cuda

@@ -1,4 +1,4 @@
-// Which launches of a step may run side by side, from the memory that they read and write.
+// Finds launches of a step that may run concurrently, from the memory that they read and write.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,15 +12,15 @@ struct Access {
   bool written = false;
 };
 
-/// Where a launch goes: behind what is on `stream` already, and behind the launches in `waits`, all of other streams.
+/// Placement of a launch: on `stream`, after the launches in `waits`, which are on other streams.
 struct Placed {
   uint32_t stream = 0;
-  std::vector<uint32_t> waits;  ///< earlier launches; none that another wait or the stream's own order implies
+  std::vector<uint32_t> waits;  ///< earlier launches, without those implied by other waits or by stream order
 };
 
-/// Spreads launches, given in an order that is right one by one, over at most `streams` (0 counts as 1): of two that
-/// touch the same byte, at least one of them writing, the later comes after the earlier. A launch prefers the stream of
-/// the last launch that it must wait for anyway; one that waits for none of the streams' ends takes a fresh one.
+/// Distributes launches, given in a valid sequential order, over at most `streams` streams (0 counts as 1). If two
+/// launches access the same byte and at least one writes it, their order is kept. A launch prefers the stream of the
+/// last launch that it must wait for; if it does not depend on the last launch of any stream, it starts a new stream.
 std::vector<Placed> place(std::span<const std::vector<Access>> launches, uint32_t streams);
 
 }  // namespace tutti::cuda

@@ -1,4 +1,4 @@
-// CUDA C to binaries.
+// Compiles CUDA C to binaries.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -11,11 +11,11 @@ namespace tutti::cuda {
 
 struct Binary {
   std::vector<std::byte> code;
-  std::string log;  ///< where asked for: registers, shared memory and spills, as ptxas says them
+  std::string log;  ///< if `verbose`: registers, shared memory and spills reported by ptxas
 };
 
-/// A kernel for an architecture: a cubin for "sm_90", PTX for "compute_90". Any thread. Throws Error(compile) with the
-/// compiler's first error after writing the source to a file that the message names.
+/// Compiles a kernel: a cubin for "sm_90", PTX for "compute_90". Thread-safe. Throws Error(compile) with the compiler's
+/// first error, after writing the source to a file named in the message.
 Binary compile(const NvrtcApi& nvrtc, const sdk::KernelSource& source, const std::string& architecture,
                bool verbose = false);
 

@@ -8,11 +8,11 @@
 
 namespace tutti::cuda {
 
-/// Bound to shapes; its descriptors live as long as it does.
+/// A call for fixed shapes; owns its descriptors.
 class Call {
  public:
   virtual ~Call() = default;
-  /// Enqueues (or records, while the stream captures) the call on buffers in the order of the dispatch. Throws Error.
+  /// Enqueues (or, during stream capture, records) the call with buffers in the order of the launch. Throws Error.
   virtual void run(CUstream stream, std::span<const CUdeviceptr> buffers) const = 0;
   /// Called before the stream of an earlier run is destroyed: a library's handle must not keep it.
   virtual void leave_stream() const {}

@@ -1,4 +1,4 @@
-// A device's primary context, which all sessions of this process share.
+// A device's primary context, shared by all sessions of this process.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -11,13 +11,13 @@ namespace tutti::cuda {
 
 class Context;
 
-/// While it lives, a context is current in this thread; afterwards what was current before is again, so that a program
-/// that uses CUDA itself is not disturbed.
+/// Makes a context current in this thread and restores the previous one on destruction, so that programs that use CUDA
+/// themselves are not disturbed.
 class Current {
  public:
-  /// Throws Error where the driver fails, Error(device_lost) once the context is lost.
+  /// Throws Error if the driver fails, Error(device_lost) if the context is lost.
   explicit Current(Context& context);
-  /// For who cleans up: what fails on a lost device is of no interest.
+  /// For cleanup, where failures on a lost device are ignored.
   Current(Context& context, std::nothrow_t) noexcept;
   ~Current();
   Current(const Current&) = delete;
@@ -30,11 +30,11 @@ class Current {
   bool changed_ = false;
 };
 
-/// Retained as long as this lives. An error that kills a context stays with it for the life of the process: then every
-/// call fails, whoever makes it.
+/// Retains the context during its lifetime. A lost context stays lost for the rest of the process: every call fails,
+/// also in other sessions.
 class Context {
  public:
-  /// Throws Error where the driver fails. `name`: of the device, for messages.
+  /// Throws Error if the driver fails. `name`: device name for messages.
   Context(const CudaApi& api, CUdevice device, std::string name);
   ~Context();
   Context(const Context&) = delete;
@@ -42,12 +42,12 @@ class Context {
   const CudaApi& api() const { return api_; }
   const std::string& name() const { return name_; }
 
-  /// Throws what a call's result stands for, Error(device_lost) for what kills the context.
+  /// Throws the Error of a failed call, Error(device_lost) if the context is lost.
   void check(CUresult result, const char* what) {
     if (result != CUDA_SUCCESS) fail(result, what);
   }
   [[noreturn]] void fail(CUresult result, const std::string& what);
-  /// From now on nobody can enter it.
+  /// Marks the context as lost, so that it can no longer be entered.
   void lose(const std::string& why);
 
  private:
@@ -58,7 +58,7 @@ class Context {
   CUcontext context_ = nullptr;
   std::atomic<bool> lost_ = false;
   std::mutex mutex_;
-  std::string why_;  // it is lost
+  std::string why_;  // reason of the loss
 };
 
 }  // namespace tutti::cuda

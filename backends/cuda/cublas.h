@@ -32,24 +32,23 @@ struct CublasApi {
 /// A handle in the current context.
 class Cublas {
  public:
-  /// Throws Error(declined) where the library cannot be opened or refuses the device. `driver_version` (13000 is 13.0):
-  /// a library of a newer major version is not taken.
+  /// Throws Error(declined) if the library cannot be opened or refuses the device. `driver_version` (13000 is 13.0):
+  /// libraries of a newer major version are skipped.
   static std::shared_ptr<const Cublas> open(int driver_version, bool tf32 = false,
                                             std::shared_ptr<Tuner> tuner = nullptr);
-  /// `tuner`: null: the library's own first choices, untried, and no activations.
+  /// A null `tuner` uses the library's first choices without a trial, and no activations.
   explicit Cublas(const CublasApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
   ~Cublas();
   Cublas(const Cublas&) = delete;
 
-  /// f32 in strict f32 (or, where the handle was made for it, TF32), f16 and bf16 with f32 sums; bias, relu, the sum of
-  /// an operand, and gelu (but in strict f32) in the library's epilogue; an activation only by an algorithm that hands
-  /// NaN on, which EPILOGUE_RELU does not promise. The algorithm is the tuner's choice, else the first of the library's
-  /// own ranking. Throws Error(declined) for batches of uneven strides, what the library refuses, and a trial that
-  /// failed.
+  /// f32 in strict f32 (or TF32 if enabled), f16 and bf16 with f32 sums. Bias, relu, the sum of an operand, and gelu
+  /// (not in strict f32) use the library's epilogue; activations only with an algorithm that propagates NaN, which
+  /// EPILOGUE_RELU does not guarantee. The algorithm is the tuner's choice, else the first of the library's ranking.
+  /// Throws Error(declined) for batches with non-uniform strides, if the library refuses, and for a failed trial.
   codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 
-  /// Algorithms for one description, best guess first.
+  /// Algorithms for one description in the library's order.
   using Ranking = std::vector<cublasLtMatmulHeuristicResult_t>;
 
  private:
@@ -57,7 +56,7 @@ class Cublas {
 
   std::shared_ptr<const CublasApi> api_;
   std::shared_ptr<Tuner> tuner_;
-  mutable std::map<std::string, Ranking> rankings_;  // asked for once: a node is planned several times
+  mutable std::map<std::string, Ranking> rankings_;  // cached, because a node is planned several times
   cublasLtHandle_t handle_ = nullptr;
   bool tf32_;
 };

@@ -1,4 +1,4 @@
-// The plugin that the module in plugins/cuda exports.
+// The plugin exported by the module in plugins/cuda.
 #pragma once
 #include "sdk/plugin.h"
 

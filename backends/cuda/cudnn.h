@@ -1,4 +1,4 @@
-// Convolutions through cuDNN 9, opened at run time; without it the portable kernels compute them.
+// Convolutions through cuDNN 9, opened at run time; without it portable kernels are used.
 #pragma once
 #include <cudnn.h>
 
@@ -33,18 +33,18 @@ struct CudnnApi {
 #undef TUTTI_CUDA_POINTER
 };
 
-/// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32, where made for it), f16 and bf16 with
-/// f32 sums. Of the deterministic algorithms of cuDNN's own ranking whose workspace is at most 256 MiB, the tuner's
-/// choice, else the first; those that transform their operands (FFT, Winograd) only for TF32, because their error is a
-/// share of the largest result, not of each. An activation only where it hands NaN on. Throws Error(declined) where it
-/// has none for a shape, and where a trial failed.
+/// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32 if enabled), f16 and bf16 with f32
+/// sums. Uses the tuner's choice, else the first, of the deterministic algorithms in cuDNN's ranking with at most 256
+/// MiB workspace; algorithms that transform operands (FFT, Winograd) only for TF32, because their error is relative to
+/// the largest result, not to each. Activations only if they propagate NaN. Throws Error(declined) if it has no
+/// algorithm for a shape, and for a failed trial.
 class Cudnn {
  public:
-  /// Throws Error(declined) where the library cannot be opened, is made for a newer major version of CUDA than
+  /// Throws Error(declined) if the library cannot be opened, is built for a newer major version of CUDA than
   /// `driver_version` (13000 is 13.0), or refuses the device.
   static std::shared_ptr<const Cudnn> open(int driver_version, bool tf32 = false,
                                            std::shared_ptr<Tuner> tuner = nullptr);
-  /// `tuner`: null: cuDNN's own first choices, untried, and no activations.
+  /// A null `tuner` uses cuDNN's first choices without a trial, and no activations.
   explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;

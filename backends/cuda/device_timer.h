@@ -1,4 +1,4 @@
-// Calls tried and timed on an NVIDIA GPU.
+// Runs and times library calls on an NVIDIA GPU.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace tutti::cuda {
 
-/// Times a call as a step runs it, recorded into a CUDA graph, with events around several of them.
+/// Times a call in a CUDA graph, as in a step, with events around several repetitions.
 class DeviceTimer : public CallTimer {
  public:
   explicit DeviceTimer(std::shared_ptr<Context> context) : context_(std::move(context)), api_(context_->api()) {}

@@ -1,4 +1,4 @@
-// The GPUs that the driver lists, and what the kernels must know of them.
+// The GPUs listed by the driver, and their traits for kernels.
 #pragma once
 #include <vector>
 
@@ -12,17 +12,17 @@ struct Found {
   CUdevice handle = 0;
   sdk::Device info;
   int capability = 0;        ///< 90 for sm_90
-  std::string architecture;  ///< what NVRTC is asked for: "sm_90", or "compute_90" where the device is newer than it
+  std::string architecture;  ///< NVRTC target: "sm_90", or "compute_90" if the device is newer than NVRTC
 };
 
-/// Every GPU, those that cannot be used with the reason in info.unusable.
+/// Every GPU; info.unusable has the reason if it cannot be used.
 std::vector<Found> find_devices(const Libraries& libraries);
 
-/// Memory bounds ask for the device's whole memory, not for what is free.
+/// Memory limits are the device's total memory, not the free memory.
 sdk::Traits traits_of(const Libraries& libraries, const Found& device);
 
-/// The target of NVRTC for a device of this capability: the same architecture where it is among `supported`, else the
-/// newest older one as PTX, which the driver translates; "" where all are newer.
+/// The NVRTC target for a device of this capability: the same architecture if it is in `supported`, else the newest
+/// older one as PTX, which the driver compiles; "" if all are newer.
 std::string architecture_for(int capability, const std::vector<int>& supported);
 
 }  // namespace tutti::cuda

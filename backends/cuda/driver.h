@@ -1,4 +1,4 @@
-// sdk::Driver on one NVIDIA GPU: one stream for the steps, one for the copies that feed them; a step is one CUDA graph.
+// sdk::Driver on one NVIDIA GPU: one stream for steps, one for copies of their feeds; a step is one CUDA graph.
 #pragma once
 #include <array>
 #include <deque>
@@ -17,14 +17,14 @@
 
 namespace tutti::cuda {
 
-/// TUTTI_CUDA_GRAPH=0 launches kernel by kernel, TUTTI_CUDA_STREAMS=N lets up to N branches of a graph run side by
-/// side; both with the same results.
+/// TUTTI_CUDA_GRAPH=0 launches kernels individually, TUTTI_CUDA_STREAMS=N runs up to N branches of a graph
+/// concurrently; both with the same results.
 class Driver : public sdk::Driver {
  public:
   using MakeLibrary = std::function<std::unique_ptr<const sdk::Library>()>;
   using Log = std::function<void(const std::string&)>;
-  /// Opens a usable device of find_devices. `library` is called in the device's context, as every call of what it makes
-  /// is; null: none. `log` hears what is worth a line. Throws Error when the driver fails.
+  /// Opens a usable device of find_devices. `library` creates the library (null: none); it and all library calls run in
+  /// the device's context. `log` receives log lines. Throws Error if the driver fails.
   Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library = {}, Log log = {});
   ~Driver() override;
   const sdk::Traits& traits() const override { return traits_; }
@@ -60,25 +60,25 @@ class Driver : public sdk::Driver {
     std::vector<bool> written;
   };
   struct Step {
-    CUfunction function = nullptr;     // null, and no call: a copy of `bytes` from arguments[0] to arguments[1]
-    std::shared_ptr<const Call> call;  // of a library
+    CUfunction function = nullptr;     // null without `call`: a copy of `bytes` from arguments[0] to arguments[1]
+    std::shared_ptr<const Call> call;  // library call
     std::array<uint32_t, 3> groups = {1, 1, 1}, local = {1, 1, 1};
     std::vector<CUdeviceptr> arguments;
     std::vector<Access> accesses;  // per argument
     uint64_t bytes = 0;
     std::string name;
   };
-  /// Uploads go to the sequence's upload buffer on the copy stream, while the step before still runs; the step begins
-  /// by copying it on, at the speed of the device's memory.
+  /// Uploads go to the sequence's upload buffer on the copy stream while the previous step is still running; the step
+  /// begins with a device-to-device copy of that buffer.
   struct Sequence {
     std::vector<Step> steps;
     const void* upload = nullptr;
     CUdeviceptr upload_buffer = 0;
     uint64_t bytes = 0;
-    CUevent uploaded = nullptr, taken = nullptr;  // taken: the upload buffer may be overwritten
+    CUevent uploaded = nullptr, taken = nullptr;  // taken: the upload buffer may be overwritten again
     CUgraphExec graph = nullptr;
-    std::vector<CUevent> moments;  // where timed, as launches that go one by one: before and behind each step
-    std::string span;              // what a late error is about
+    std::vector<CUevent> moments;  // if timed (launched individually): events before and after each step
+    std::string span;              // description for asynchronous errors
   };
   struct Flight {
     uint64_t ticket;
@@ -93,19 +93,20 @@ class Driver : public sdk::Driver {
   CUevent event();
   Step prepare(const sdk::Launch& launch);
   void enqueue(const Step& step, CUstream stream);
-  /// Puts the steps into the capture that stream_ is in, with `events` of as many as it wants.
+  /// Adds the steps to the current capture of stream_; appends the events that it needs to `events`.
   void branch(const std::vector<Step>& steps, std::vector<CUevent>& events);
   sdk::SequenceId add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed);
-  /// The steps as a graph. Throws what went wrong, with the streams as before.
+  /// Captures the steps as a graph. On failure throws and leaves the streams unchanged.
   CUgraphExec capture(const Sequence& sequence);
-  /// The same, but null, and a line in the log once, where the device is not lost.
+  /// The same, but on failure returns null and logs once, unless the device is lost.
   CUgraphExec captured(const Sequence& sequence);
   void close() noexcept;
   void destroy(Sequence& sequence);
-  /// A flight that is over: takes its event back, and throws what went wrong.
+  /// Finishes a flight: reclaims its event and throws its error.
   void land(const Flight& flight, CUresult result);
 
-  /// A kernel without a function, and why, where the device refuses the binary; without a reason where there is none.
+  /// Loads a kernel. If the device refuses the binary, returns a kernel without a function and sets `why`; `why` stays
+  /// empty if there is no binary.
   Kernel load(const sdk::KernelSource& source, const std::vector<std::byte>& binary, std::string& why);
   void load_or_compile(std::span<const sdk::KernelSource> sources, std::span<std::vector<std::byte>> caches,
                        std::vector<Kernel>& kernels);
@@ -115,7 +116,7 @@ class Driver : public sdk::Driver {
   std::string name_, architecture_;
   std::shared_ptr<Context> context_;
   CUstream stream_ = nullptr, copies_ = nullptr;
-  std::vector<CUstream> branches_;  // beside stream_, where graphs branch
+  std::vector<CUstream> branches_;  // additional streams for branches of graphs
   Log log_;
   sdk::Traits traits_;
   bool graphs_ = true, complained_ = false;

@@ -1,4 +1,4 @@
-// A library that is entered from code that knows nothing of contexts.
+// A library for callers that do not handle contexts.
 #pragma once
 #include <memory>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace tutti::cuda {
 
-/// A library whose every call is made in the device's context: whoever plans a step need not know of it.
+/// Wraps a library so that every call is made in the device's context, and planners need not handle it.
 class LibraryInContext : public sdk::Library {
  public:
   LibraryInContext(std::shared_ptr<Context> context, std::unique_ptr<const sdk::Library> library)

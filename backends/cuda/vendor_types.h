@@ -1,4 +1,4 @@
-// Our dtypes in the terms of NVIDIA's libraries.
+// Maps dtypes to types of NVIDIA's libraries.
 #pragma once
 #include <cublasLt.h>
 #include <cudnn.h>
@@ -14,7 +14,7 @@ struct VendorTypes {
   cudnnDataType_t dnn;
 };
 
-/// Throws Error(declined) for a dtype that they do not multiply.
+/// Throws Error(declined) for an unsupported dtype.
 inline VendorTypes vendor_types(DType t) {
   switch (t) {
     case DType::f32: return {CUDA_R_32F, CUDNN_DATA_FLOAT};

@@ -1,10 +1,10 @@
-// Layouts of images whose channels are contiguous, which oneDNN's convolutions choose.
+// Layouts of images with contiguous channels, as chosen by oneDNN's convolutions.
 #pragma once
 #include "backends/onednn/kernel.h"
 
 namespace tutti::onednn {
 
-/// The whole of the channels, or blocks.
+/// All channels contiguous (nhwc), or blocks of them.
 struct Channels {
   dnnl::memory::format_tag tag = dnnl::memory::format_tag::nhwc;
   int64_t inner = 1;
@@ -12,7 +12,7 @@ struct Channels {
   int64_t images(const Shape& s) const { return s[0] * ((s[1] + inner - 1) / inner); }
 };
 
-/// The layout that input k lies in, if it is one of these.
+/// Gets the layout of input k. Returns false if it is not one of these.
 inline bool channels_of(const NodeView& c, size_t k, Channels& layout) {
   using tag = dnnl::memory::format_tag;
   const Shape& s = c.in(k).shape;

@@ -1,20 +1,20 @@
-// What a loaded library imports, by name.
+// Imported symbols of a loaded library.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace tutti::onednn {
 
-/// A function or variable of other libraries, and the word that holds its address for this library.
+/// An imported function or variable, and the slot with its address (GOT entry).
 struct Import {
   std::string name;
   void** slot;
 };
 
-/// The imports of the library that `address` lies in; empty where it cannot be read.
+/// The imports of the library that contains `address`; empty if they cannot be read.
 std::vector<Import> imports_of(const void* address);
 
-/// Lets the library call another function there from now on. False where its memory cannot be written.
+/// Redirects the import to another function. Returns false if its memory cannot be written.
 bool redirect(const Import& import, void* function);
 
 }  // namespace tutti::onednn

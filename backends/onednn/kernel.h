@@ -1,4 +1,4 @@
-// What runs a node: a kernel, made by the first entry of the ordered list that takes the node.
+// Kernels. A node is run by a kernel of the first entry in the ordered list that accepts the node.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,43 +16,44 @@
 
 namespace tutti::onednn {
 
-/// Bytes that a part of the workspace takes: the next part begins at a cache line.
+/// Size of a workspace part, rounded up to whole cache lines.
 constexpr size_t aligned(size_t bytes) { return align_up(bytes, size_t{64}); }
 
-/// What a kernel does with its result before it is stored. (Of products and convolutions `max(…, 0)` stays a pass of
-/// its own: oneDNN's relu turns NaN into 0, which would hide a diverging run.)
+/// Operations on a kernel's result before it is stored. (`max(…, 0)` is not fused into products and convolutions:
+/// oneDNN's relu turns NaN into 0, which would hide a diverging run.)
 struct Epilogue {
-  uint32_t bias = TUTTI_NONE;  ///< a value added along the last axis (matmul) or the channels (conv2d); NONE: nothing
-  std::optional<sdk::Limits> limits = {};  ///< of a normalisation
+  uint32_t bias = TUTTI_NONE;  ///< a value added along the last axis (matmul) or the channels (conv2d); NONE: no bias
+  std::optional<sdk::Limits> limits = {};  ///< for normalizations
 };
 
-/// What an entry decides on.
+/// The view of a node for entries.
 struct NodeView {
   const sdk::Program& program;
   uint32_t number;
   int threads;
-  std::vector<Layout> layouts = {};  ///< the inputs' present layouts; empty while only a verdict is asked for
-  Epilogue epilogue = {};            ///< the kernel's inputs then end with the bias
+  std::vector<Layout> layouts = {};  ///< the inputs' current layouts; empty if only acceptance is checked
+  Epilogue epilogue = {};            ///< a bias is the kernel's last input
   bool sums_gradient = false;  ///< conv2d_dw: a second result is the sum of the cotangent over all but the channels
 
   const sdk::Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }
-  /// Results that nobody reads have no type: see wants().
+  /// Unused results have no type: see wants().
   const TensorType& out(size_t k) const { return program.type(node().results[k]); }
   bool wants(size_t k) const { return k < node().results.size() && node().results[k] != TUTTI_NONE; }
   Layout layout(size_t k) const { return layouts.empty() ? plain_layout(in(k)) : layouts[k]; }
 };
 
-/// A prepared piece of work: fixed layouts, fixed addresses once bound. `in` and `out` hold one layout per input and
-/// result of the node (of the group); results that nobody reads are skipped.
+/// A prepared computation with fixed layouts, and fixed addresses once bound. `in` and `out` have one layout per input
+/// and result of the node (or group), without unused results.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   std::vector<Layout> in, out;
-  size_t scratch = 0;               ///< bytes of workspace that run uses
-  bool overwrites = false;          ///< the first result may lie where the first input does
-  std::string implementation = {};  ///< of oneDNN's or the set of instructions: "brgemm:avx512_core"; "" unknown
-  /// Called once, when memory exists. `out` holds null for results that nobody reads.
+  size_t scratch = 0;       ///< workspace bytes for run()
+  bool overwrites = false;  ///< the first result may overwrite the first input
+  /// OneDNN's implementation or the instruction set: "brgemm:avx512_core"; "": unknown.
+  std::string implementation = {};
+  /// Called once, after allocation. `out` is null for unused results.
   virtual void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) = 0;
   virtual void run() = 0;
 };
@@ -65,15 +66,15 @@ using sdk::Mismatch;
 
 /// The ordered list: oneDNN's primitives first, then the kernels of kernels/.
 const std::vector<Entry>& kernel_list();
-/// Asks the list for a node; its numerics, version and attributes first.
+/// Chooses an entry for a node, after checking its numerics, version and attributes.
 Choice choose_kernel(const NodeView& c);
 
-/// The entry's kernel. Throws NodeError when oneDNN cannot make it, for want of memory as a rule.
+/// Makes the entry's kernel. Throws NodeError if oneDNN cannot make it, usually for lack of memory.
 KernelPtr make_kernel(const Entry& entry, const NodeView& c);
-/// The same, or null where oneDNN has none: for a kernel that does more than its node.
+/// The same, or null if oneDNN has no implementation: for kernels with fused operations.
 KernelPtr try_make(const Entry& entry, const NodeView& c);
 
-/// A kernel around a function of the bound addresses. All layouts plain unless changed.
+/// A kernel that calls a function with the bound addresses. All layouts are plain unless changed.
 class FunctionKernel : public Kernel {
  public:
   using Run = std::function<void(void* const* in, void* const* out, std::byte* scratch)>;
@@ -87,16 +88,16 @@ class FunctionKernel : public Kernel {
   std::byte* scratch_ = nullptr;
 };
 
-/// A kernel that is one oneDNN primitive. `slots` says which argument each input and result is.
+/// A kernel that runs one oneDNN primitive. Arguments map inputs and results to the primitive's arguments.
 class PrimitiveKernel : public Kernel {
  public:
   struct Argument {
     int id;         ///< DNNL_ARG_…
     bool result;    ///< a result, else an input
-    uint32_t slot;  ///< which one
-    Desc desc;      ///< as the primitive sees it
+    uint32_t slot;  ///< its index
+    Desc desc;      ///< descriptor for the primitive
   };
-  /// `threads`: how many the primitive runs on (small problems are slower on several).
+  /// `threads`: number of threads for the primitive (small problems are slower on several).
   PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments, const Desc& scratchpad,
                   int threads, int session_threads);
   void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override;
@@ -114,27 +115,28 @@ class PrimitiveKernel : public Kernel {
 /// oneDNN's CPU engine and in-order stream of this process.
 const dnnl::engine& engine();
 const dnnl::stream& stream();
-/// Attributes every primitive is made with: scratch memory comes from the caller.
+/// Attributes of all primitives: the caller provides scratch memory.
 dnnl::primitive_attr attributes();
 
-/// The threads for a problem of so many floating-point operations: one where a second costs more than it gives.
+/// Number of threads for a problem with `operations` FLOPs: one if more do not pay off.
 int threads_for(double operations, int threads);
 
-/// Moves one value from one layout into another.
+/// Copies a value from one layout to another.
 KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to, int threads);
-/// Moves bytes in row-major order, whatever the dtype.
+/// Copies bytes in row-major order, for any dtype.
 KernelPtr make_plain_copy(const TensorType& t, int threads);
-/// Writes zeros: the value of products over nothing.
+/// Writes zeros: the result of products with an empty inner dimension.
 KernelPtr make_zero(const NodeView& c);
 
-/// "" or the reason: the node has not so many inputs, or result k is not of type `want`.
+/// "" or a mismatch in the number of inputs, or in the type of result k (`want`).
 Mismatch expect_inputs(const NodeView& c, size_t count);
-/// oneDNN's products count a dimension in 32 bits on the way: beyond, they divide by zero or worse.
+/// "" or a dimension is too large: oneDNN's products compute with 32-bit dimensions and fail (division by zero or
+/// worse) beyond.
 Mismatch expect_counted(const NodeView& c);
 Mismatch expect_result(const NodeView& c, size_t k, const TensorType& want);
-/// "" or why oneDNN's primitives cannot compute in that type here (f32, bf16, f16).
+/// "" or the reason why oneDNN's primitives do not support the type on this machine (f32, bf16, f16).
 Mismatch declines_dtype(DType t);
-/// "" or why a primitive cannot be made; `f` makes its descriptor, which may come back empty.
+/// "" or the reason why a primitive cannot be created; `f` creates its descriptor, which may be empty.
 template <class F>
 Mismatch declines_primitive(F&& f) {
   try {
@@ -143,8 +145,8 @@ Mismatch declines_primitive(F&& f) {
     return e.what();
   }
 }
-/// Whether a primitive that computes on `t` is oneDNN's reference implementation where that is none: in f16 and bf16,
-/// for which the ops have an entry in f32 too, it is a thousand times slower.
+/// Whether a primitive of type `t` is oneDNN's reference implementation and should be avoided: for f16 and bf16 it is a
+/// thousand times slower than the entries that compute in f32.
 template <class Pd>
 bool is_slow_reference(DType t, const Pd& pd) {
   return t != DType::f32 && std::string_view(pd.impl_info_str()).starts_with("ref");
@@ -161,8 +163,8 @@ Mismatch declines_primitive(DType t, F&& f) {
   if (!why.empty() || used.empty()) return why;
   return "oneDNN has only its reference implementation (" + used + ")";
 }
-/// A primitive for make(): with an epilogue it may be another implementation than the one that was asked about. Throws
-/// dnnl::error for a slow reference.
+/// Checks a primitive in make(), because an epilogue may change the implementation. Throws dnnl::error for a slow
+/// reference implementation.
 template <class Pd>
 Pd not_reference(DType t, Pd pd) {
   if (is_slow_reference(t, pd)) throw dnnl::error(dnnl_unimplemented, "only oneDNN's reference implementation does it");

@@ -1,4 +1,4 @@
-// Numbers in a layout of oneDNN's, by their coordinates.
+// Element access by coordinates in oneDNN layouts.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace tutti::onednn {
 
-/// Floats in memory of a blocked layout. Slow: for the few that need a second look.
+/// Floats in a blocked layout. Slow, for single elements.
 class Numbers {
  public:
   Numbers(const Desc& d, DType t)
@@ -20,7 +20,7 @@ class Numbers {
 
   double get(const Shape& index) const { return load_element(dtype_, at_, offset(index)); }
   void set(const Shape& index, double x) const { store_element(dtype_, at_, offset(index), x); }
-  /// Whether all of them are numbers: what lies between them in memory is zero.
+  /// Whether all elements are finite; padding between them is zero.
   bool finite() const {
     uint32_t special = 0;
     if (dtype_ == DType::f32) {

@@ -1,24 +1,24 @@
-// The OpenMP runtime that oneDNN calls.
+// The OpenMP runtime used by oneDNN.
 #pragma once
 #include <string>
 
 namespace tutti::onednn {
 
-/// The environment variable by which the user tunes the runtime's own threads; "": none does.
+/// The environment variable with which the user tunes the runtime's threads; "": none.
 std::string tuned_by();
 
-/// oneDNN's library calls an OpenMP runtime, whose threads spin and sleep as environment variables say. Here its calls
-/// go to the threads of kernels/cpu/team.h, so that there is one set of threads, which adapts to other work. Where this
-/// cannot be, or the user tunes the runtime's own threads (OMP_PLACES, OMP_PROC_BIND=true, variables GOMP_ and KMP_),
-/// it is the other way round: our kernels run on the runtime's threads.
+/// oneDNN calls an OpenMP runtime, whose threads spin and sleep according to environment variables. Its calls are
+/// redirected to the threads of kernels/cpu/team.h, so that there is a single set of threads, which adapts to other
+/// load. If that is impossible, or the user tunes the runtime's threads (OMP_PLACES, OMP_PROC_BIND=true, GOMP_ and KMP_
+/// variables), Tutti's kernels run on the runtime's threads instead.
 class OpenMp {
  public:
-  /// Decides at the first call; throws nothing.
+  /// Decides at the first call. Does not throw.
   static const OpenMp& get();
 
-  /// Why the runtime's own threads are used; "": they are not.
+  /// The reason for using the runtime's threads; "" if the team's threads are used.
   const std::string& why_not_ours() const { return why_not_; }
-  /// Of the calling thread: how many threads oneDNN takes.
+  /// Number of oneDNN's threads for the calling thread.
   void set_threads(int threads) const;
   int threads() const;
 
@@ -27,7 +27,7 @@ class OpenMp {
   std::string why_not_;
 };
 
-/// Sets that count while it lives, then puts the old one back.
+/// Sets the number of threads during its lifetime.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads);

@@ -1,4 +1,4 @@
-// Convolutions that sum over an odd number of channels in f16 and bf16: with one more channel of zeros.
+// Pads f16 and bf16 convolutions that sum over an odd number of channels with a channel of zeros.
 #pragma once
 #include <array>
 
@@ -6,8 +6,8 @@
 
 namespace tutti::onednn {
 
-/// A kernel that appends zeros to the first two inputs of the case along an axis each, up to the types `padded`, and
-/// runs `conv` on these copies, which live in the workspace. Results, and a bias, are as `conv` has them.
+/// A kernel that pads the node's first two inputs with zeros along one axis each, to the types `padded`, and runs
+/// `conv` on these copies in the workspace. Results and bias are those of `conv`.
 KernelPtr make_channel_padded(const NodeView& c, const std::array<TensorType, 2>& padded, KernelPtr conv);
 
 }  // namespace tutti::onednn

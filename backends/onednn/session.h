@@ -1,4 +1,4 @@
-// A session on the CPU: runs are finished when run returns, so waiting never waits.
+// A session on the CPU. run is synchronous, so wait returns immediately.
 #pragma once
 #include "kernels/cpu/team.h"
 #include "sdk/memory.h"
@@ -6,14 +6,14 @@
 
 namespace tutti::onednn {
 
-/// What a session's executables share. The meter comes first: buffers must not outlive it.
+/// State shared by a session's executables. The meter is the first member, because buffers must not outlive it.
 struct Shared {
   explicit Shared(int threads) : threads(threads), cpus(kernels::cpus_to_bind(threads)) {}
   sdk::Meter meter;
   sdk::HostStates states;
   uint64_t tickets = 0;
   int threads;
-  std::vector<int> cpus;  // to bind them to
+  std::vector<int> cpus;  // CPUs to bind threads to
   sdk::Host host;
 };
 

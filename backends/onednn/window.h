@@ -1,4 +1,4 @@
-// The numbers of windows as oneDNN takes them, (height, width) each.
+// Window parameters for oneDNN, (height, width) each.
 #pragma once
 #include "backends/onednn/kernel.h"
 #include "core/geometry/conv.h"
@@ -17,7 +17,8 @@ template <class Geometry>
 dnnl::memory::dims before(const Geometry& g) {
   return {g.h.padding, g.w.padding};
 }
-/// Padding at the end: what the last window reaches beyond the image; may be negative where windows leave a rest.
+/// Padding at the end: extent of the last window beyond the image; negative if windows do not cover the end of the
+/// image.
 template <class Geometry>
 dnnl::memory::dims after(const Geometry& g) {
   auto rest = [](const WindowAxis& a) { return (a.count - 1) * a.stride + a.reach() - a.size - a.padding; };

@@ -1,4 +1,4 @@
-// Several kernels in one OpenCL program: a compiler's start costs more than most kernels do.
+// Joins several kernels to one OpenCL program, because starting the compiler costs more than compiling most kernels.
 #pragma once
 #include <span>
 #include <string>
@@ -10,9 +10,9 @@ namespace tutti::opencl {
 /// The name of kernel k's entry point in joined().
 std::string joined_entry(const sdk::KernelSource& source, size_t k);
 
-/// One text that holds all of `sources` (at least one). What each puts at file scope is kept from the others: macros
-/// end with its text, functions that are declared "FN type name(" and one-line typedefs are renamed, and so is the
-/// entry point. Texts with other names in common do not compile together; they still do alone.
+/// Joins all `sources` (at least one) into one text. File-scope names are kept separate: macros are undefined at the
+/// end of each text; functions declared as "FN type name(", one-line typedefs and entry points are renamed. Texts with
+/// other common names do not compile together, only individually.
 std::string joined(std::span<const sdk::KernelSource> sources);
 
 }  // namespace tutti::opencl

@@ -1,4 +1,4 @@
-// The OpenCL C++ bindings as this backend uses them: OpenCL 1.2, with exceptions.
+// Configuration of the OpenCL C++ bindings: OpenCL 1.2, with exceptions.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,12 +15,12 @@ namespace tutti::opencl {
 
 /// "CL_OUT_OF_RESOURCES (-5)".
 std::string code_text(cl_int code);
-/// The engine's code for an OpenCL one: no_memory, device_lost, compile or internal.
+/// Maps an OpenCL error code: no_memory, device_lost, compile or internal.
 Code code_of(cl_int code);
-/// An error that says which call on what failed: "opencl: clEnqueueNDRangeKernel of 'matmul fc1': CL_… (-5)".
+/// An error that names the failed call and its object: "opencl: clEnqueueNDRangeKernel of 'matmul fc1': CL_… (-5)".
 Error error_of(cl_int code, const std::string& what);
 
-/// Whether an OpenCL call that failed so may have left the device unusable for ever.
+/// Whether this error may have made the device permanently unusable.
 inline bool is_loss(cl_int code) { return code_of(code) == Code::device_lost; }
 
 }  // namespace tutti::opencl

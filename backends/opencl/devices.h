@@ -1,4 +1,4 @@
-// What OpenCL devices there are, as the engine sees them.
+// Lists OpenCL devices for the engine.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,18 +9,18 @@
 
 namespace tutti::opencl {
 
-/// One device of one platform. `info.unusable` is set for what cannot be opened; `device` may then be null.
+/// One device of one platform. `info.unusable` is set if it cannot be opened; `device` may then be null.
 struct Found {
   cl::Platform platform;
   cl::Device device;
   sdk::Device info;
 };
 
-/// Every device of every platform, in the loader's order. Never throws for what a driver does: a platform that fails is
-/// one unusable entry, and where there is no platform at all the one entry says so. `note` gets what is skipped.
+/// Every device of every platform, in the loader's order. Never throws for driver errors: a failing platform becomes
+/// one unusable entry; without any platform there is one entry with the reason. `note` receives skipped items.
 std::vector<Found> find_devices(const std::function<void(const std::string&)>& note);
 
-/// What the driver of a usable device says of it, for kernels and cache keys. Throws cl::Error.
+/// Traits of a usable device from its driver, for kernels and cache keys. Throws cl::Error.
 sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device);
 
 /// Whether the device's extensions list `name`.

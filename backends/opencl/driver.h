@@ -14,12 +14,12 @@ namespace tutti::opencl {
 
 class Driver : public sdk::Driver {
  public:
-  /// Opens a usable device of find_devices. Throws Error when its driver fails.
+  /// Opens a usable device of find_devices. Throws Error if its driver fails.
   Driver(const Found& found, const sdk::Host& host);
   ~Driver() override;
   const sdk::Traits& traits() const override { return traits_; }
 
-  /// How many of a sequence's launches are in command buffers, for tests.
+  /// Number of a sequence's launches in command buffers, for tests.
   size_t recorded(sdk::SequenceId sequence) const;
 
  private:
@@ -46,15 +46,15 @@ class Driver : public sdk::Driver {
   struct Memory {
     cl::Buffer buffer;
     uint64_t bytes = 0;
-    std::map<Key, std::weak_ptr<cl::Buffer>> parts;  // what sequences hold of it
+    std::map<Key, std::weak_ptr<cl::Buffer>> parts;  // sub-buffers held by sequences
   };
   struct Kernel {
     cl::Program program;
     std::string entry;
     std::array<uint32_t, 3> local;
   };
-  /// A kernel object of its own with its arguments set, or a copy between two buffers. The parts keep the arguments
-  /// alive: OpenCL does not.
+  /// A separate kernel object with its arguments set, or a copy between two buffers. `parts` keeps the arguments alive,
+  /// because OpenCL does not.
   struct Step {
     cl::Kernel kernel;
     cl::NDRange global, local;
@@ -64,19 +64,19 @@ class Driver : public sdk::Driver {
     std::string name;
     bool copy = false;
   };
-  /// Neighbouring steps; all of them launches where they are recorded together.
+  /// Consecutive steps; all are launches if they are recorded together.
   struct Run {
     std::vector<Step> steps;
-    std::unique_ptr<CommandBuffer> recorded;  // or null: enqueued one by one
+    std::unique_ptr<CommandBuffer> recorded;  // or null: enqueued individually
   };
   struct Sequence {
     std::vector<Run> runs;
     const void* upload = nullptr;
     cl::Buffer to;
     uint64_t to_offset = 0, bytes = 0;
-    std::string span;  // what a late error is about: "3 launches from 'a' to 'b'"
+    std::string span;  // description for asynchronous errors: "3 launches from 'a' to 'b'"
     bool timed = false;
-    std::vector<cl::Event> events;  // where timed: of the upload, if there is one, and each step, of the last submit
+    std::vector<cl::Event> events;  // if timed: events of the upload (if any) and of each step in the last submission
   };
   struct Flight {  // one submit
     uint64_t ticket;
@@ -87,45 +87,45 @@ class Driver : public sdk::Driver {
   std::shared_ptr<cl::Buffer> part(const sdk::Range& range);
   Step prepare(const sdk::Launch& launch);
   sdk::SequenceId add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed);
-  /// Records a run's launches where the device can and there are several.
+  /// Records a run's launches if the device supports it and there are several.
   void record_run(Run& run);
   void enqueue(const Step& step, cl::Event* event) { enqueue(queue_, step, event); }
   static void enqueue(const cl::CommandQueue& queue, const Step& step, cl::Event* event);
-  /// Copies the feeds of a sequence that has some.
+  /// Enqueues the copy of the sequence's feeds, if any.
   static void enqueue_upload(const cl::CommandQueue& queue, const Sequence& s, cl::Event* event);
-  /// Enqueues a timed sequence's steps one by one, between what was enqueued before and what will be; `last` gets the
-  /// end. A queue that takes times is slower, so that no other sequence uses it.
+  /// Enqueues a timed sequence's steps individually, ordered after earlier and before later work; `last` is set to
+  /// their completion. Uses a separate queue, because profiling queues are slower.
   void enqueue_timed(Sequence& s, cl::Event& last, const std::string*& doing);
-  /// Enqueues a run; `doing` names the launch that fails. `event` (or null) gets its end.
+  /// Enqueues a run; `doing` names the current launch for errors. `event` (or null) is set to its completion.
   void enqueue(Run& run, cl::Event* event, const std::string*& doing);
-  /// Ends one flight: throws what went wrong in it.
+  /// Finishes a flight and throws its error.
   void land(const Flight& flight);
   void alive() const;
-  /// Runs OpenCL calls; what they throw becomes an Error about `what`.
+  /// Runs OpenCL calls and converts exceptions to an Error about `what`.
   template <class F>
   auto call(const std::string& what, F&& body) -> decltype(body());
   Error failed(const cl::Error& e, const std::string& what);
 
   std::string options_of(bool exact) const;
   sdk::KernelId add(Kernel kernel);
-  /// The kernel that a cache entry stands for, or nothing where it does not serve.
+  /// The kernel of a cache entry; none if the entry is unusable.
   std::optional<Kernel> cached_kernel(const sdk::KernelSource& source, const std::vector<std::byte>& entry);
   cl::Program from_binary(const std::vector<std::byte>& entry, const std::string& options) const;
-  /// Sources of one exactness that become one program.
+  /// Sources with the same exactness, compiled to one program.
   struct Batch {
-    std::span<const size_t> list;  // their numbers
+    std::span<const size_t> list;  // indices of the sources
     std::vector<sdk::KernelSource> sources;
-    std::string options, text, log;  // the log: what the compiler says, where there is no program
+    std::string options, text, log;  // log: compiler output if compilation failed
     cl::Program program;
     bool alone() const { return list.size() == 1; }
   };
   Batch batch_of(std::span<const sdk::KernelSource> sources, std::span<const size_t> list) const;
-  /// Builds the program, or keeps the compiler's log; any thread may. Throws cl::Error where the device fails.
+  /// Builds the program, or stores the compiler's log. Thread-safe. Throws cl::Error if the device fails.
   void compile(Batch& b) const;
-  /// The kernels of what compile() built, in order; where that failed they are built one by one.
+  /// Adds the kernels of a compiled batch in order; if compilation failed, builds them individually.
   void finish(std::span<const sdk::KernelSource> sources, const Batch& b, std::span<std::vector<std::byte>> caches,
               std::vector<sdk::KernelId>& ids);
-  /// Puts the program's binary into the host's cache; its key there, or "".
+  /// Stores the program's binary in the host's cache. Returns its key, or "".
   std::string store(const cl::Program& program, const std::string& options, const std::string& text);
   Kernel checked_kernel(cl::Program program, const std::string& name, const sdk::KernelSource& source) const;
 
@@ -135,15 +135,15 @@ class Driver : public sdk::Driver {
   cl::Context context_;
   cl::CommandQueue queue_;
   cl::CommandQueue timing_;                                  // null until a timed sequence is submitted
-  std::shared_ptr<const CommandBufferApi> command_buffers_;  // null: none
+  std::shared_ptr<const CommandBufferApi> command_buffers_;  // null: unsupported
   sdk::Traits traits_;
   bool correctly_rounded_ = false;
-  bool caches_itself_ = false;  // the driver keeps what it compiled, and would compile again to give a binary
-  std::map<std::string, cl::Program> cached_programs_;  // by their keys in the host's cache; null: refused
+  bool caches_itself_ = false;  // the driver has its own cache, and would recompile to return a binary
+  std::map<std::string, cl::Program> cached_programs_;  // by key in the host's cache; null: refused by the driver
   std::string lost_;                                    // why the device is lost, or ""
 
   std::unordered_map<sdk::MemoryId, Memory> memories_;
-  std::unordered_map<void*, cl::Buffer> pinned_;  // a null buffer: ordinary host memory
+  std::unordered_map<void*, cl::Buffer> pinned_;  // null buffer: ordinary host memory
   std::vector<Kernel> kernels_;
   std::unordered_map<sdk::SequenceId, Sequence> sequences_;
   std::deque<Flight> flights_;

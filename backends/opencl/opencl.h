@@ -1,10 +1,10 @@
-// The plugin of every OpenCL device.
+// The plugin for OpenCL devices.
 #pragma once
 #include "sdk/plugin.h"
 
 namespace tutti::opencl {
 
-/// Devices of every platform that the ICD loader knows, in its order. Platforms are loaded at the first devices().
+/// Devices of all platforms of the ICD loader, in its order. Platforms are loaded by the first call of devices().
 sdk::Plugin* make_plugin();
 
 }  // namespace tutti::opencl

@@ -1,17 +1,17 @@
-// PoCL lists no device at all where it cannot write its kernel cache.
+// Workaround: PoCL lists no devices if it cannot write its kernel cache.
 #pragma once
 #include <filesystem>
 #include <string>
 
 namespace tutti::opencl {
 
-/// The folder that PoCL will use, by its own rules: POCL_CACHE_DIR, XDG_CACHE_HOME/pocl, HOME/.cache/pocl, /tmp/pocl.
+/// The cache folder that PoCL will use: POCL_CACHE_DIR, XDG_CACHE_HOME/pocl, HOME/.cache/pocl, /tmp/pocl.
 std::filesystem::path pocl_cache_folder();
 
-/// Whether something can be made in `folder`, or in the nearest one above that exists. Leaves nothing behind.
+/// Whether files can be created in `folder` or its nearest existing ancestor. Leaves no files.
 bool writable(std::filesystem::path folder);
 
-/// A cache folder of this process alone, named to PoCL by POCL_CACHE_DIR; goes with the object.
+/// A private cache folder of this process, set in POCL_CACHE_DIR; removed by the destructor.
 class PrivatePoclCache {
  public:
   PrivatePoclCache();
@@ -20,7 +20,7 @@ class PrivatePoclCache {
   ~PrivatePoclCache();
 
  private:
-  std::string folder_;  // "": none could be made
+  std::string folder_;  // "": creation failed
 };
 
 }  // namespace tutti::opencl

@@ -1,4 +1,4 @@
-// One program on the reference device: where its values live and how it runs.
+// A program on the reference device: memory of its values and execution.
 #pragma once
 #include <memory>
 
@@ -12,26 +12,26 @@ struct OpDef;
 
 namespace tutti::reference {
 
-/// What a session and its executables share.
+/// State shared by a session and its executables.
 struct Shared {
   sdk::Meter meter;
   sdk::HostStates states;
   uint64_t tickets = 0;
 };
 
-/// A node's record and the node's attributes over the record's defaults; of an elementwise node whose op has no record
-/// here, the expression.
+/// A node's op record and attributes with the record's defaults; for an elementwise node without a record, its
+/// expression.
 struct Bound {
   const OpDef* op = nullptr;
   Attrs attrs;
   Expr expr = {};
 };
 
-/// Finds the record of node `k` and checks version, attributes, inputs and results against it. An elementwise node
-/// needs none: it brings its expression. Throws Error(declined) saying what the device cannot run.
+/// Finds the record of node `k` and checks version, attributes, inputs and results against it. Elementwise nodes need
+/// no record, because they carry their expression. Throws Error(declined) with the unsupported feature.
 Bound bind(const sdk::Program& program, uint32_t k);
 
-/// A program with `bound[k]` for each node; `timed`: every node's time is taken.
+/// Creates the executable of a program with `bound[k]` for node k; `timed`: measures the time of every node.
 std::unique_ptr<sdk::Executable> make_executable(Shared& shared, sdk::Program program, std::vector<Bound> bound,
                                                  bool timed);
 

@@ -4,11 +4,11 @@
 
 namespace tutti::reference {
 
-/// What plugins/reference hands to sdk::table.
+/// The plugin that plugins/reference passes to sdk::table.
 ///
-/// Values live in memory in their declared dtypes, row-major, like on any device, and the plan counts that memory.
-/// While a node is evaluated, its inputs and results exist as float64 tensors on the host's heap besides; they are
-/// scratch of the calculation, freed with it, and not counted.
+/// Values are stored in their declared dtypes, row-major, like on any device, and the plan counts that memory. While a
+/// node is evaluated, its inputs and results also exist as float64 tensors on the heap; these are temporary and not
+/// counted.
 sdk::Plugin* make_plugin();
 
 }  // namespace tutti::reference

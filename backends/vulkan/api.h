@@ -1,5 +1,5 @@
-// The Vulkan functions that this backend calls, taken from the loader at run time, so that the plugin loads on machines
-// without Vulkan.
+// The Vulkan functions that this backend calls, loaded at run time, so that the plugin loads on machines without
+// Vulkan.
 #pragma once
 #include <vulkan/vulkan_core.h>
 
@@ -36,15 +36,15 @@ struct Api {
   TUTTI_VULKAN_FUNCTIONS(TUTTI_VULKAN_POINTER)
 #undef TUTTI_VULKAN_POINTER
 
-  /// Opens the loader. Throws Error(declined) naming the package when there is none.
+  /// Opens the loader. Throws Error(declined) naming the package if there is none.
   static Api load();
-  /// Fills in the functions of an instance.
+  /// Loads the functions of an instance.
   void take(VkInstance instance);
 };
 
 /// "VK_ERROR_DEVICE_LOST", or the number.
 std::string result_name(VkResult result);
-/// Throws Error unless `result` is a success: no_memory, device_lost or internal; `what` says what was tried.
+/// Throws Error unless `result` is a success: no_memory, device_lost or internal; `what` describes the operation.
 void check(VkResult result, const std::string& what);
 
 }  // namespace tutti::vulkan

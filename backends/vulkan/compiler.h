@@ -1,4 +1,4 @@
-// GLSL to SPIR-V, by glslang.
+// Compiles GLSL to SPIR-V with glslang.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace tutti::vulkan {
 
-/// SPIR-V 1.5 for Vulkan 1.2 of a compute shader. Throws Error(compile) naming a file with the source and the
-/// compiler's words.
+/// Compiles a compute shader to SPIR-V 1.5 for Vulkan 1.2. Throws Error(compile) naming a file with the source and the
+/// compiler's output.
 std::vector<uint32_t> compile_glsl(const std::string& source);
 
-/// "glslang 12.0.0": part of the cache's key.
+/// "glslang 12.0.0": part of the cache key.
 std::string compiler_version();
 
 }  // namespace tutti::vulkan

@@ -14,17 +14,17 @@
 namespace tutti::vulkan {
 
 /// See sdk/driver.h. A sequence is one recorded command buffer; a submission signals a timeline semaphore, whose values
-/// are the tickets. Every allocation is a buffer with memory of its own, mapped where the host can see it.
+/// are the tickets. Every allocation is a buffer with its own memory, mapped if it is host-visible.
 class VulkanDriver : public sdk::Driver {
  public:
-  /// `device` is one of the instance's, and usable.
+  /// `device` must be a usable device of the instance.
   VulkanDriver(std::shared_ptr<Instance> instance, const PhysicalDevice& device);
   ~VulkanDriver() override;
 
   const sdk::Traits& traits() const override { return traits_; }
-  /// Barriers that a sequence has between its launches, for tests.
+  /// Number of barriers between a sequence's launches, for tests.
   uint32_t barriers(sdk::SequenceId sequence) const { return sequences_.at(sequence).barriers; }
-  /// Uses staging copies even where memory is mapped, for tests of devices that are not unified.
+  /// Uses staging copies even if memory is mapped, to test devices without unified memory.
   void avoid_mapping() { avoid_mapping_ = true; }
 
  private:
@@ -48,10 +48,10 @@ class VulkanDriver : public sdk::Driver {
   struct Block {  // a buffer and its memory
     VkBuffer buffer = VK_NULL_HANDLE;
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    std::byte* mapped = nullptr;  // where the host sees it coherently
-    uint64_t bytes = 0;           // as asked for
+    std::byte* mapped = nullptr;  // if it is host-coherent
+    uint64_t bytes = 0;           // requested size
   };
-  struct Layout {  // of all kernels with the same parameters
+  struct Layout {  // shared by all kernels with the same parameters
     VkDescriptorSetLayout set = VK_NULL_HANDLE;
     VkPipelineLayout pipeline = VK_NULL_HANDLE;
   };
@@ -67,25 +67,25 @@ class VulkanDriver : public sdk::Driver {
     VkCommandBuffer buffer = VK_NULL_HANDLE;
     std::vector<VkBufferView> views;
     uint32_t barriers = 0;
-    VkQueryPool clock = VK_NULL_HANDLE;  // where timed: before the first and behind each command
-    uint32_t moments = 0;                // in it
+    VkQueryPool clock = VK_NULL_HANDLE;  // if timed: timestamps before the first and after each command
+    uint32_t moments = 0;                // number of timestamps
   };
   enum class Place { device, upload, readback };
 
   void open();
   void close();
-  /// Throws what check() would, and remembers a lost device for ever.
+  /// Throws like check(), and records a lost device permanently.
   void need(VkResult result, const std::string& what);
   void need_alive() const;
   int memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted) const;
   Block make_block(uint64_t bytes, Place place, const std::string& what);
   void destroy(Block& block);
   const Block& block(const sdk::Range& range) const { return blocks_.at(range.memory); }
-  /// The block of allocate_host that holds `from`, and the offset there.
+  /// The block of allocate_host that contains `from`, and the offset in it.
   std::pair<const Block*, uint64_t> host_block(const void* from, uint64_t bytes) const;
   Block& staging();
   void wait_all();
-  /// Records, submits and waits: after everything submitted before.
+  /// Records and submits commands after all submitted work, and waits for them.
   void at_once(const std::function<void(VkCommandBuffer)>& commands);
 
   /// `texels`: per parameter, whether it is a texel buffer.
@@ -93,12 +93,12 @@ class VulkanDriver : public sdk::Driver {
   VkPipeline make_pipeline(const sdk::KernelSource& source, std::span<const uint32_t> words, VkPipelineLayout layout,
                            VkPipelineCache cache, VkResult& result);
   void check_source(const sdk::KernelSource& source) const;
-  /// Compiles and makes the pipeline; touches nothing that other threads do.
+  /// Compiles and creates the pipeline. Thread-safe.
   VkPipeline build_one(const sdk::KernelSource& source, VkPipelineLayout layout, std::vector<std::byte>& cache);
   VkDescriptorSet make_set(const Kernel& kernel, const sdk::Launch& launch, Sequence& sequence);
   sdk::SequenceId add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed);
   void record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload);
-  /// Where the sequence is timed, a look at the clock behind all commands so far, which are done then.
+  /// If the sequence is timed, writes a timestamp after all commands so far have completed.
   void take_time(Sequence& sequence);
   void destroy(Sequence& sequence);
 
@@ -110,15 +110,15 @@ class VulkanDriver : public sdk::Driver {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   VkSemaphore timeline_ = VK_NULL_HANDLE;
-  VkFence fence_ = VK_NULL_HANDLE;       // of at_once
-  VkCommandPool once_ = VK_NULL_HANDLE;  // of at_once
+  VkFence fence_ = VK_NULL_HANDLE;       // for at_once
+  VkCommandPool once_ = VK_NULL_HANDLE;  // for at_once
   VkCommandBuffer once_buffer_ = VK_NULL_HANDLE;
   Block staging_;
   bool lost_ = false, avoid_mapping_ = false;
   uint64_t submitted_ = 0, done_ = 0, in_use_ = 0;
   uint32_t next_memory_ = 1, next_sequence_ = 1;
   std::unordered_map<sdk::MemoryId, Block> blocks_;
-  std::map<const std::byte*, Block> host_;  // by address
+  std::map<const std::byte*, Block> host_;  // key: address
   std::map<std::vector<bool>, Layout> layouts_;
   std::vector<Kernel> kernels_;
   std::unordered_map<sdk::SequenceId, Sequence> sequences_;

@@ -1,4 +1,4 @@
-// Which launches must wait for earlier ones.
+// Finds launches that must wait for earlier ones.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -11,8 +11,8 @@ namespace tutti::vulkan {
 /// Ranges read and written since the last barrier.
 class Hazards {
  public:
-  /// Whether something that reads and writes these ranges must come after a barrier: it reads what was written, or
-  /// writes what was read or written.
+  /// Whether a command with these reads and writes needs a barrier before it: it reads a written range, or writes a
+  /// read or written range.
   bool conflict(std::span<const sdk::Range> reads, std::span<const sdk::Range> writes) const {
     return meet(reads, writes_) || meet(writes, writes_) || meet(writes, reads_);
   }

@@ -1,4 +1,4 @@
-// The vulkan backend: every device of the system's Vulkan drivers that has a compute queue.
+// The Vulkan backend, for every device of the system's drivers with a compute queue.
 #pragma once
 #include "sdk/plugin.h"
 

@@ -1,5 +1,5 @@
-// What the header and library of a card's vendor offer, played by threads of the host: memory behind handles, an
-// in-order queue with events, launches, a product. Your plugin includes the vendor's header in the place of this one.
+// A mock of the header and library of an accelerator's vendor, simulated with host threads: memory behind handles, an
+// in-order queue with events, launches, a product. Your plugin includes the vendor's header instead.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -27,9 +27,9 @@ namespace card {
 
 constexpr uint32_t alignment = 64;
 constexpr uint64_t shared_bytes = 32768, memory_bytes = uint64_t{1} << 30;
-inline std::atomic<uint64_t> taken_bytes = 0;  // of the one card, by all of its users here
+inline std::atomic<uint64_t> taken_bytes = 0;  // allocated bytes of the card, over all its users
 
-/// Memory of the card: a handle that means nothing to the host.
+/// Memory of the card, with a handle that is opaque to the host.
 struct Range {
   uint64_t handle = 0, offset = 0, bytes = 0;
 };
@@ -45,7 +45,7 @@ class Card {
  public:
   ~Card() { queue_.request_stop(), queue_.join(); }
 
-  /// 0: the card has not so much.
+  /// Returns 0 if there is not enough memory.
   uint64_t allocate(uint64_t bytes) {
     if ((taken_bytes += bytes) <= memory_bytes)
       if (void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment))
@@ -55,11 +55,11 @@ class Card {
   }
   void release(uint64_t handle) { taken_bytes -= memories_.at(handle).bytes, memories_.erase(handle); }
 
-  // Return when the bytes are there, after everything that was enqueued.
+  // Synchronous copies, after all enqueued work.
   void upload(const Range& to, const void* from) { wait(newest()), std::memcpy(address(to), from, to.bytes); }
   void download(const Range& from, void* to) { wait(newest()), std::memcpy(to, address(from), from.bytes); }
 
-  // Enqueue.
+  // Asynchronous operations.
   void copy(const Range& from, const Range& to) {
     enqueue([a = address(from), b = address(to), n = to.bytes] { std::memcpy(b, a, n); });
   }
@@ -91,9 +91,9 @@ class Card {
     });
   }
 
-  /// An event behind all that was enqueued.
+  /// An event after all enqueued work.
   uint64_t newest() const { return enqueued_; }
-  /// Until that event; throws what went wrong on the card.
+  /// Waits for the event; throws errors of the card.
   void wait(uint64_t event) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_ >= event; });
@@ -113,7 +113,7 @@ class Card {
     return m.data.get() + r.offset;
   }
 
-  /// One row of a product, in blocks: sums of sums round less than one long sum.
+  /// One row of a product, in blocks: blocked sums have smaller rounding errors than one long sum.
   static void row(const Product& p, int64_t i, const float* a, const float* b, const float* bias, float* y) {
     constexpr int64_t block = 64;
     for (int64_t first = 0; first < p.n; first += block) {

@@ -1,4 +1,4 @@
-// One WebGPU device: memory, kernels and an in-order queue, as sdk::SimpleDevice asks for them.
+// A WebGPU device as an sdk::SimpleDevice: memory, kernels and an in-order queue.
 #pragma once
 #include <wgpu.h>
 
@@ -9,7 +9,7 @@
 
 #include "sdk/simple_device.h"
 
-/// What wgpu counts references of, given back by the call that its type names.
+/// Deleter of reference-counted wgpu handles.
 template <auto release>
 struct Releases {
   template <class T>
@@ -30,7 +30,7 @@ std::string text_of(WGPUStringView s);
 
 class Device : public tutti::sdk::SimpleDevice {
  public:
-  /// `name`: of the adapter and its driver. Throws Error(device_lost) where the adapter gives no device.
+  /// `name`: adapter and driver. Throws Error(device_lost) if the adapter does not provide a device.
   Device(WGPUInstance instance, WGPUAdapter adapter, const std::string& name);
   ~Device() override;
 
@@ -51,21 +51,21 @@ class Device : public tutti::sdk::SimpleDevice {
     Layout layout;
     Pipeline pipeline;
   };
-  struct Words;  // the 32-bit words that a part touches
+  struct Words;  // the 32-bit words that overlap a part
 
   Kernel kernel_of(const tutti::sdk::KernelSource& source, std::vector<std::byte>& cache);
   Buffer make(uint64_t bytes, WGPUBufferUsage usage);
   void get(WGPUBuffer from, const Words& words, void* to);
   WGPUCommandEncoder encoder();
   void end_pass();
-  /// Throws what wgpu has reported since the last time, as what went wrong with `doing`.
+  /// Throws the errors that wgpu has reported since the last call, attributed to `doing`.
   void check(const char* doing);
   std::string reported();
 
   tutti::sdk::Traits traits_;
   Owned<WGPUDevice, wgpuDeviceRelease> device_;
   Owned<WGPUQueue, wgpuQueueRelease> queue_;
-  Owned<WGPUCommandEncoder, wgpuCommandEncoderRelease> encoder_;       // of what is not yet submitted, or null
+  Owned<WGPUCommandEncoder, wgpuCommandEncoderRelease> encoder_;       // encoder of commands not yet submitted, or null
   Owned<WGPUComputePassEncoder, wgpuComputePassEncoderRelease> pass_;  // the encoder's open pass, or null
   std::map<uint64_t, Buffer> memories_;
   uint64_t next_ = 1;

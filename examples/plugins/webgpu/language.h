@@ -1,6 +1,6 @@
-// The GLSL that naga, wgpu's shader compiler, takes.
+// The GLSL dialect of naga, wgpu's shader compiler.
 #pragma once
 #include "sdk/driver.h"
 
-/// GLSL without what naga lacks: `precise`, umulExtended, two views of one binding.
+/// GLSL without features that naga lacks: `precise`, umulExtended, two views of one binding.
 const tutti::sdk::Language& glsl_for_naga();

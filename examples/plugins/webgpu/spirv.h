@@ -1,4 +1,4 @@
-// GLSL to SPIR-V, by glslang.
+// Compiles GLSL to SPIR-V with glslang.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,8 +7,8 @@
 /// "glslang 12.0.0".
 std::string spirv_compiler();
 
-/// Throws tutti::Error(compile) with the compiler's first error, and where the text was left.
+/// Throws tutti::Error(compile) with the compiler's first error and the file with the source.
 std::vector<uint32_t> to_spirv(const std::string& glsl);
 
-/// The error for a text that a compiler refuses: `log` is what it says.
+/// Throws the error for a source that a compiler refused; `log` is the compiler's output.
 [[noreturn]] void refuse_kernel(const std::string& glsl, const std::string& log);
