@@ -53,8 +53,8 @@ struct TUTTI_API ProgramOptions {
   /// Number of blocks, from the first, recomputed in the backward pass: see recompute(). Training programs throw
   /// Error(invalid) if the model has fewer.
   int64_t recompute = 0;
-  bool gradient_norm = false;  ///< writes the global gradient norm before clipping to the ring "gradient_norms"
-  bool norms = false;          ///< outputs 2-norms per trained parameter: "norm.gradient.NAME", "norm.weight.NAME"
+  bool gradient_norm = false;     ///< writes the global gradient norm before clipping to the ring "gradient_norms"
+  bool norms = false;             ///< outputs 2-norms per trained parameter: "norm.gradient.NAME", "norm.weight.NAME"
   bool expose_gradients = false;  ///< outputs the gradients of trained parameters, f32: "gradient.NAME"
 };
 

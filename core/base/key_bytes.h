@@ -15,8 +15,7 @@ namespace tutti {
 class KeyBytes {
  public:
   template <class T>
-    requires std::is_scalar_v<T>
-  KeyBytes& add(T x) {
+  requires std::is_scalar_v<T> KeyBytes& add(T x) {
     text_.append(reinterpret_cast<const char*>(&x), sizeof x);
     return *this;
   }
