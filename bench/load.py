@@ -145,9 +145,10 @@ def page(o, times, lost, idle):
                for c, table in times.items()}
     rounds = max(len(t) for table in times.values() for by_side in table.values() for t in by_side.values())
     lines = ["# Steps on a busy machine", "",
-             f"{compare.cpu_name()}, {CPUS} CPUs, {idle:.0%} idle before; {rounds} rounds at most, the median; ms per step (mean of a run), and "
-             "the factor over the same side alone. A spinner is a process that computes without end. Two at once: the mean of both. "
-             "`bench/load.py` measures this.", ""]
+             f"Measured by `bench/load.py` on {compare.cpu_name()}, {CPUS} CPUs, {idle:.0%} idle before the measurement. The tables show ms per "
+             f"step: the mean of a run, and of {rounds} rounds at most the median. In brackets: the time divided by that of the same program "
+             "alone on the machine. \"Two at once\": two trainings at the same time; the mean of both. \"Spinner\": a process that computes "
+             "without end.", ""]
     for case, table in medians.items():
         names = list(next(iter(times[case].values())))
         lines += [f"## {compare.CASES[case][0]}", "", "| load | " + " | ".join(names) + " |", "| --- |" + " --- |" * len(names)]
