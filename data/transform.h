@@ -45,7 +45,7 @@ class Draws {
 struct Transform {
   std::string name;
   std::string doc;             ///< "crop[:4]: …"
-  double usual = 0;            ///< default of its number
+  double usual = 0;            ///< default of the number
   double least = 0, most = 0;  ///< range of the number; equal: the transform takes no number
   bool whole = false;          ///< the number must be an integer
   /// The number must be less than this for images of that size, so that some of the image remains. Null: no limit.

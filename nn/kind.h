@@ -54,7 +54,7 @@ struct TUTTI_API LayerKind {
   std::string doc;
   std::vector<Argument> arguments;
   Layer (*make)(const Arguments&);  ///< may throw Error(invalid)
-  bool reads_tokens = false;        ///< its input is i32, less than its "num_embeddings"
+  bool reads_tokens = false;        ///< takes i32 indices less than its "num_embeddings"
 };
 
 /// In the order of the files of nn/kinds.

@@ -7,8 +7,7 @@
 
 namespace tutti::instr {
 
-/// Not part of the ABI (its codes are smaller): rounds a to the dtype. Placed where one fused node passes its result to
-/// the next.
+/// Not an ABI instruction: rounds a to the dtype. Placed where one fused node passes its result to the next.
 inline constexpr uint16_t round = 0x100;
 
 /// One more than the last ABI instruction that this build knows.

@@ -5,7 +5,8 @@
 namespace tutti {
 
 constexpr int64_t quantized_block = 32;
-/// Most rows for which kernels read the quants directly; for more rows the weights are dequantized first. Not tuned.
+/// Largest number of rows for which kernels read the quants directly; for more rows the weights are dequantized first.
+/// Not tuned.
 constexpr int64_t quantized_few_rows = 8;
 
 /// The shape [..., K] of the dequantized tensor, for quants u8 [..., K bits / 8], scales and mins [..., K / 32]

@@ -97,10 +97,10 @@ class TUTTI_API Gguf {
 
   /// The tensor of that name, or null.
   const GgufTensor* find_tensor(const std::string& name) const;
-  /// Its elements in f32. Throws Error(invalid) naming file, byte and tensor if the type cannot be read or the file has
-  /// been truncated.
+  /// The tensor's elements in f32. Throws Error(invalid) naming file, byte and tensor if the type cannot be read or the
+  /// file has been truncated.
   HostTensor read(const GgufTensor& tensor) const;
-  /// Its blocks without dequantizing, if they have 4 or 8 bits (q4_0, q4_1, q8_0), it is a matrix and its minimums fit
+  /// The tensor's blocks without dequantizing, if it is a matrix of 4 or 8 bits (q4_0, q4_1, q8_0) whose minimums fit
   /// f16; nullopt otherwise.
   std::optional<QuantizedTensor> read_quantized(const GgufTensor& tensor) const;
   /// An Error(invalid) about that byte: "FILE, byte N: …".

@@ -11,8 +11,8 @@ namespace tutti {
 /// Error(invalid) naming file, array, expectation and remedy. Sizes are checked against the file before memory is
 /// allocated; pickled objects are refused because they can contain code.
 TUTTI_API HostTensors read_npz(const std::string& path);
-/// Writes them uncompressed; the file is written atomically. Throws Error(invalid) like write_npy, and for more than 4
-/// GiB.
+/// Writes the arrays uncompressed; the file is written atomically. Throws Error(invalid) like write_npy, and for more
+/// than 4 GiB.
 TUTTI_API void write_npz(const std::string& path, const HostTensors& arrays);
 
 }  // namespace tutti

@@ -33,7 +33,7 @@ struct TUTTI_API Split {
   std::vector<Part> parts;
   std::vector<TensorType> values;  ///< the values copied by the host
   std::vector<Access> before;      ///< states that another device reads as well
-  std::vector<Access> after;       ///< states whose new value is computed on another device or too early
+  std::vector<Access> after;       ///< states whose new value is computed elsewhere or before the last read
   /// Bytes per step copied between devices and host.
   uint64_t bytes_per_step() const;
 };
