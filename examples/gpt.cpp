@@ -1,4 +1,4 @@
-// A small GPT over the bytes of a file: what its parts are, and how it trains.
+// Defines a small GPT and trains it on the bytes of a file.
 #include <tutti/tutti.h>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// Trains a small CNN on Fashion-MNIST, on the best device here or the one named on the command line.
+// Trains a small CNN on Fashion-MNIST, on the best device of this machine or the one given on the command line.
 #include <tutti/tutti.h>
 #include <cstdio>
 
@@ -21,7 +21,7 @@ int main(int argc, char** argv) try {
 
   for (int epoch = 1; epoch <= 3; ++epoch) {
     TrainResult t = trainer.train(train);   // one pass over the set
-    EvalResult e = trainer.evaluate(test);  // the same weights, where they are
+    EvalResult e = trainer.evaluate(test);  // evaluates the current weights on the device
     std::printf("epoch %d  loss %.3f  accuracy %.2f %%  %.0f samples/s\n", epoch, t.loss, 100 * e.metric("accuracy"),
                 t.samples_per_second);
   }

@@ -1,11 +1,11 @@
-// A net with two inputs and a loss of its own: the angle between two points of a circle.
+// A model with two inputs and a custom loss: the angle between two points on a circle.
 #include <tutti/tutti.h>
 #include <cmath>
 #include <cstdio>
 
 using namespace tutti;
 
-/// Pairs of points of a circle, (cos, sin) each, and the cosine of the angle between them.
+/// Pairs of points on a circle, (cos, sin) each, and the cosine of the angle between them.
 data::TensorSet pairs(int64_t count) {
   std::vector<float> left, right, cosine;
   for (int64_t i = 0; i < count; ++i) {
@@ -23,7 +23,8 @@ data::TensorSet pairs(int64_t count) {
 int main(int argc, char** argv) try {
   nn::Sequential tower = {nn::Linear(32), nn::Tanh(), nn::Linear(8)};
   Task task([=](nn::Builder& b, const Batch& x) {
-    Value u = b("tower", tower, b.input(x["left"])), v = b("tower", tower, b.input(x["right"]));  // one tower, twice
+    // Applied to both inputs with shared weights.
+    Value u = b("tower", tower, b.input(x["left"])), v = b("tower", tower, b.input(x["right"]));
     Value cosine = b.output(sum(u * v, {1})), weights = x.weights(cosine.dtype());
     Value far = abs(cosine - x["cosine"]), loss = select(far > 0.1, far - 0.05, 5.0 * far * far);
     return Outcome{.loss_sum = sum(loss * weights),

@@ -1,11 +1,11 @@
-// Fits y = a x + b by gradient descent, with a graph of one's own: build, differentiate, update, compile, run.
+// Fits y = a x + b by gradient descent, with a custom graph: build, differentiate, update, compile, run.
 #include <tutti/tutti.h>
 #include <cstdio>
 
 using namespace tutti;
 
 int main(int argc, char** argv) try {
-  // One step as a graph: the loss, its gradients, and what a and b become.
+  // One step as a graph: the loss, its gradients, and the updates of a and b.
   Graph g;
   Value x = g.feed("x", {DType::f32, {4}}), y = g.feed("y", {DType::f32, {4}});
   Value a = g.state("a", {DType::f32, {}}), b = g.state("b", {DType::f32, {}});
@@ -16,7 +16,7 @@ int main(int argc, char** argv) try {
   g.set_state("loss", loss);
   std::printf("%s\n", print(g).c_str());
 
-  // Compile it for a device. State lives there; new state is zero.
+  // Compile it for a device. States are stored on the device and start as zero.
   Runner runner(select_device(argc > 1 ? argv[1] : "auto"));
   auto step = runner.compile(g);
   step->prepare();

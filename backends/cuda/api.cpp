@@ -10,9 +10,10 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr int oldest = 12000;  // what CMakeLists.txt asks of the headers, which say which versions are called
+// Minimum version of the headers in CMakeLists.txt; headers determine the called function versions.
+constexpr int oldest = 12000;
 
-/// A driver takes the binaries of every compiler of its major version.
+/// A driver supports the binaries of all compilers with its major version.
 int needed_driver(int nvrtc_version) { return std::max(oldest, nvrtc_version / 1000 * 1000); }
 
 Error driver_too_old(int driver_version, int nvrtc_version) {
@@ -43,7 +44,7 @@ std::shared_ptr<const Libraries> open_libraries() {
 #undef TUTTI_CUDA_TAKE
   take(driver, "cuEventElapsedTime", "libcuda.so.1", cuda.event_elapsed);
   int version = 0;
-  cuda.cuDriverGetVersion(&version);  // needs no cuInit
+  cuda.cuDriverGetVersion(&version);  // does not need cuInit
   return start(cuda, open_nvrtc(version));
 }
 
@@ -59,7 +60,7 @@ NvrtcApi open_nvrtc(int driver_version) {
     int major = 0, minor = 0;
     found->api.nvrtcVersion(&major, &minor);
     found->version = major * 1000 + minor * 10;
-    // It looks for this one by its bare name when it compiles, which fails where only a path led to it.
+    // NVRTC opens this library by its bare name when it compiles, which fails if NVRTC was found by path.
     open_beside(reinterpret_cast<void*>(found->api.nvrtcVersion),
                 fmt::format("libnvrtc-builtins.so.{}.{}", major, minor));
     return found;

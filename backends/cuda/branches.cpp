@@ -25,7 +25,7 @@ class Set {
   std::vector<uint64_t> words_;
 };
 
-/// What touched each piece of memory last. Pieces lie between neighbouring ends of all accesses.
+/// Tracks the last accesses of each piece of memory. Pieces are delimited by the bounds of all accesses.
 class Memory {
  public:
   explicit Memory(std::span<const std::vector<Access>> launches) {
@@ -36,8 +36,8 @@ class Memory {
     pieces_.resize(ends_.size());
   }
 
-  /// Launches that one with these accesses must come after, the newest first; launches between two of them may be
-  /// missing where the order follows from the others.
+  /// Earlier launches that a launch with these accesses depends on, newest first; without launches that are implied by
+  /// others.
   std::vector<uint32_t> before(std::span<const Access> accesses) const {
     std::vector<uint32_t> found;
     for (const Access& a : accesses)
@@ -55,14 +55,14 @@ class Memory {
       for (size_t i = first(a); ends_[i] < a.end; ++i)
         if (a.written)
           pieces_[i] = {launch, {}};
-        else if (pieces_[i].writer != launch)  // what it also writes needs no reader
+        else if (pieces_[i].writer != launch)  // a launch that also writes is not recorded as a reader
           pieces_[i].readers.push_back(launch);
   }
 
  private:
   struct Piece {
     uint32_t writer = none;
-    std::vector<uint32_t> readers;  // since then
+    std::vector<uint32_t> readers;  // since that write
   };
 
   size_t first(const Access& a) const {
@@ -73,7 +73,8 @@ class Memory {
   std::vector<Piece> pieces_;  // pieces_[i] begins at ends_[i]
 };
 
-/// The stream whose last launch is the newest in `earlier`; else an empty one; else the one idle for longest.
+/// The stream whose last launch is the newest one in `earlier`; else an empty stream; else the one that has been idle
+/// longest.
 uint32_t choose(const std::vector<uint32_t>& tails, const Set& earlier) {
   uint32_t best = none, empty = none, oldest = 0;
   for (uint32_t s = 0; s < tails.size(); ++s) {
@@ -94,7 +95,7 @@ std::vector<Placed> place(std::span<const std::vector<Access>> launches, uint32_
   if (streams <= 1) return placed;
   Memory memory(launches);
   std::vector<uint32_t> tails(streams, none);
-  std::vector<Set> earlier;  // per launch: all that comes before it
+  std::vector<Set> earlier;  // per launch: all launches before it
   for (uint32_t k = 0; k < launches.size(); ++k) {
     std::vector<uint32_t> needs = memory.before(launches[k]);
     Set all(launches.size());

@@ -1,4 +1,4 @@
-// Kernels: CUDA C through NVRTC to binaries for the device's own architecture.
+// Compiles kernels from CUDA C with NVRTC for the device's architecture.
 #include <fmt/format.h>
 
 #include <exception>
@@ -57,7 +57,7 @@ Driver::Kernel Driver::load(const sdk::KernelSource& source, const std::vector<s
   if (result == CUDA_SUCCESS) {
     result = cuda().cuModuleGetFunction(&k.function, k.module, source.entry.c_str());
     uint32_t threads = source.local[0] * source.local[1] * source.local[2];
-    int most = static_cast<int>(threads);  // what its registers leave room for, where the driver says it
+    int most = static_cast<int>(threads);  // maximum block size for its registers, if the driver reports it
     if (result == CUDA_SUCCESS) cuda().cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k.function);
     if (result == CUDA_SUCCESS && static_cast<uint32_t>(most) >= threads) return k;
     cuda().cuModuleUnload(k.module);
@@ -81,7 +81,7 @@ void Driver::load_or_compile(std::span<const sdk::KernelSource> sources, std::sp
     if (!why.empty() && log_)
       log_(fmt::format("{} refuses a kernel from the cache, which is compiled again: {}", name_, why));
   }
-  // NVRTC compiles in any thread; what it made is loaded in this one.
+  // NVRTC compiles in any thread; binaries are loaded in this one.
   std::vector<std::exception_ptr> errors = sdk::parallel_build(missing.size(), [&](size_t m) {
     caches[missing[m]] = compile(libraries_->nvrtc, sources[missing[m]], architecture_).code;
   });

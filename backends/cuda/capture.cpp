@@ -1,4 +1,4 @@
-// A sequence as one CUDA graph, whose independent branches may run side by side.
+// Captures a sequence as a CUDA graph whose independent branches may run concurrently.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void Driver::branch(const std::vector<Step>& steps, std::vector<CUevent>& events
   };
   auto wait = [&](CUstream at, CUevent event) { check(cuda().cuStreamWaitEvent(at, event, 0), "recording a graph"); };
   if (used) {
-    CUevent begin = mark(stream_);  // a stream joins the capture by waiting for one that is in it …
+    CUevent begin = mark(stream_);  // a stream joins the capture by waiting for a captured event …
     for (uint32_t s = 1; s <= used; ++s) wait(stream(s), begin);
   }
   std::vector<CUevent> done(steps.size());
@@ -38,7 +38,7 @@ void Driver::branch(const std::vector<Step>& steps, std::vector<CUevent>& events
     enqueue(steps[k], at);
     if (awaited[k]) done[k] = mark(at);
   }
-  for (uint32_t s = 1; s <= used; ++s) wait(stream_, mark(stream(s)));  // … and must come back before it ends
+  for (uint32_t s = 1; s <= used; ++s) wait(stream_, mark(stream(s)));  // … and must be joined before the capture ends
 }
 
 CUgraphExec Driver::captured(const Sequence& sequence) {

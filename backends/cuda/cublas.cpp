@@ -15,10 +15,10 @@ namespace tutti::cuda {
 namespace {
 
 constexpr int most_candidates = 8;
-constexpr size_t most_workspace = 32 << 20;  // what NVIDIA recommends for Hopper
-constexpr uintptr_t buffer_alignment = 256;  // of Traits::alignment
+constexpr size_t most_workspace = 32 << 20;  // NVIDIA's recommendation for Hopper
+constexpr uintptr_t buffer_alignment = 256;  // Traits::alignment
 
-/// The one step between matrices of a batch; throws where the dimensions of the batch do not lie one behind the other.
+/// The single stride between matrices of a batch; throws if the batch dimensions are not contiguous.
 int64_t even_step(const Shape& dims, const Shape& steps) {
   int64_t step = 0, expected = -1;
   for (size_t d = dims.size(); d-- > 0;) {
@@ -30,14 +30,14 @@ int64_t even_step(const Shape& dims, const Shape& steps) {
   return step;
 }
 
-/// What the library computes.
+/// The computation requested from the library.
 struct Asked {
   codegen::Matmul shape;
   sdk::LibraryRequest request;
   std::string description;
 
   cublasLtEpilogue_t epilogue() const {
-    // The library's matrices are column-major, so that its A is b and its B is a.
+    // The library's matrices are column-major, so its A is b and its B is a.
     if (request.sum != sdk::OperandSum::none)
       return request.sum == sdk::OperandSum::b ? CUBLASLT_EPILOGUE_BGRADA : CUBLASLT_EPILOGUE_BGRADB;
     int bits = 0;
@@ -68,8 +68,8 @@ class Product : public Tunable {
         y_(std::move(y)),
         asked_(std::move(asked)) {}
 
-  /// Buffers: a, b[, bias], y[, sum or what gelu is applied to][, workspace]. Row-major y = a b is column-major yᵀ = bᵀ
-  /// aᵀ: the operands change places.
+  /// Buffers: a, b[, bias], y[, sum or the input of gelu][, workspace]. Row-major y = a b is column-major yᵀ = bᵀ aᵀ:
+  /// the operands are swapped.
   void run(CUstream stream, std::span<const CUdeviceptr> buffers) const override {
     auto pointer = [&](size_t i) { return reinterpret_cast<void*>(buffers[i]); };
     size_t y = asked_.inputs(), space = y + asked_.results();
@@ -84,7 +84,7 @@ class Product : public Tunable {
   }
   size_t inputs() const override { return asked_.inputs(); }
 
-  /// Takes the library's ranking for this shape, of which it selects the first.
+  /// Gets the library's ranking for this shape and selects the first algorithm.
   void rank(cublasLtMatmulPreference_t preference, std::map<std::string, Cublas::Ranking>& known) {
     auto at = known.find(asked_.description);
     if (at == known.end()) at = known.emplace(asked_.description, asked_for(preference)).first;
@@ -165,7 +165,7 @@ class Product : public Tunable {
   size_t selected_ = 0;
 };
 
-/// "" or why the library is not asked.
+/// "" or the reason why the library is not used.
 std::string refuses(const codegen::Matmul& p, const sdk::LibraryRequest& r, bool tf32) {
   if (r.sum != sdk::OperandSum::none && (p.bias || p.relu || r.gelu != sdk::Gelu::none || !p.batch.empty()))
     return "the sum of an operand beside another epilogue or of a batch";
@@ -237,8 +237,8 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
   set(CUBLASLT_MATMUL_DESC_TRANSA, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-  // The ranking reads the pointers' alignment, which is that of every buffer; the pointers themselves come with the
-  // call.
+  // The ranking depends on the pointers' alignment, which is the same for all buffers; the actual pointers are set in
+  // run().
   const void* aligned = reinterpret_cast<const void*>(buffer_alignment);
   if (p.bias || asked.sums()) {
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type);
@@ -271,7 +271,7 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
   check(api_->cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   Owned preference(made, api_->cublasLtMatmulPreferenceDestroy);
   size_t most = most_workspace;
-  uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // parts are added in f32, in a fixed order
+  uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // partial sums are added in f32 in a fixed order
   check(api_->cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most),
         "the workspace's size");
   check(api_->cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,

@@ -14,7 +14,7 @@
 #include "backends/cuda/open.h"
 #include "backends/cuda/vendor_types.h"
 
-// The classic convolution calls: deprecated beside the graph API, but complete in cuDNN 9, and free of its compile
+// The classic convolution calls: deprecated in favour of the graph API, but complete in cuDNN 9 and without its compile
 // time.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -28,7 +28,7 @@ int whole(int64_t n) {
   return static_cast<int>(n);
 }
 
-/// A failed call: of no use for a shape, or (`running`) an error.
+/// Throws for a failed call: declined for this shape, or (`running`) an error.
 [[noreturn]] void fail(const CudnnApi& api, cudnnStatus_t status, const char* call, bool running) {
   Code code = !running ? Code::declined : status == CUDNN_STATUS_ALLOC_FAILED ? Code::no_memory : Code::internal;
   throw Error(code, fmt::format("cuDNN: {}: {}", call, api.cudnnGetErrorString(status)));
@@ -81,8 +81,8 @@ Movement movement(const CudnnApi& api, const codegen::Conv& p, bool tf32) {
   return owned;
 }
 
-/// The reference of cudnnConvolutionBiasActivationForward allows NOT_PROPAGATE_NAN alone. To IDENTITY that makes no
-/// difference; a ReLU is asked to hand NaN on, and used where the library takes that after all.
+/// The reference of cudnnConvolutionBiasActivationForward allows only NOT_PROPAGATE_NAN. For IDENTITY this makes no
+/// difference; for ReLU, PROPAGATE_NAN is requested, and ReLU is fused only if the library accepts it.
 Activation activation(const CudnnApi& api, bool relu) {
   cudnnActivationDescriptor_t d = nullptr;
   check(api, api.cudnnCreateActivationDescriptor(&d), "cudnnCreateActivationDescriptor");
@@ -94,7 +94,7 @@ Activation activation(const CudnnApi& api, bool relu) {
   return owned;
 }
 
-/// One convolution or gradient with the algorithms that compute it.
+/// One convolution or gradient with its algorithms.
 class Convolution : public Tunable {
  public:
   enum class Kind { forward, images, weights };
@@ -192,7 +192,7 @@ class Convolution : public Tunable {
     size_t workspace;
   };
 
-  /// Whether an algorithm computes each result by products and sums of the operands themselves.
+  /// Whether an algorithm computes results directly from products and sums of the operands, without transforms.
   static bool direct(cudnnConvolutionFwdAlgo_t a) { return a <= CUDNN_CONVOLUTION_FWD_ALGO_DIRECT; }
   static bool direct(cudnnConvolutionBwdDataAlgo_t a) { return a <= CUDNN_CONVOLUTION_BWD_DATA_ALGO_1; }
   static bool direct(cudnnConvolutionBwdFilterAlgo_t a) {
@@ -209,8 +209,8 @@ class Convolution : public Tunable {
     return api_->cudnnGetConvolutionBackwardFilterWorkspaceSize(handle_, x_, y_, conv_, w_, a, bytes);
   }
 
-  /// Adds an algorithm with the workspace that it needs under this convolution's own math type; a ranking's figure may
-  /// be that of another.
+  /// Adds an algorithm with its workspace for this convolution's math type; the size in a ranking may be for another
+  /// math type.
   template <class Algorithm>
   void add(Algorithm a) {
     size_t bytes = 0;
@@ -218,7 +218,7 @@ class Convolution : public Tunable {
       algorithms_.push_back({static_cast<int>(a), bytes});
   }
 
-  /// Those of a ranking that give the same bits at every run, each once.
+  /// Adds the deterministic algorithms of a ranking, without duplicates.
   template <class Perf, class Ask>
   void take(Ask&& ask, const char* call) {
     std::array<Perf, 10> ranking;
@@ -238,7 +238,7 @@ class Convolution : public Tunable {
   }
 
   void rank() {
-    if (shape_.bias && !shape_.relu) {  // cuDNN adds a bias alone by this algorithm only
+    if (shape_.bias && !shape_.relu) {  // the only algorithm in cuDNN for a bias without activation
       add(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
       if (algorithms_.empty()) throw Error(Code::declined, "cuDNN has no workspace for a convolution with bias");
       return;

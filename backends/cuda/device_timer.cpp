@@ -7,7 +7,7 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr double long_enough = 2e-4;  // seconds between two events, so that their own time does not count
+constexpr double long_enough = 2e-4;  // minimum seconds between two events, so that their overhead is negligible
 constexpr int most_repeats = 16, rounds = 4;
 
 }  // namespace
@@ -52,7 +52,7 @@ std::vector<std::byte> DeviceTimer::read(size_t buffer, uint64_t bytes) {
 void DeviceTimer::close() {
   if (!stream_) return;
   Current in(*context_, std::nothrow);
-  api_.cuStreamSynchronize(stream_);  // results are ignored: what failed has been said
+  api_.cuStreamSynchronize(stream_);  // results are ignored, because failures were reported before
   for (CUdeviceptr at : buffers_) api_.cuMemFree(at);
   buffers_.clear();
   for (CUevent* e : {&begin_, &end_})

@@ -45,7 +45,7 @@ Found describe(const Libraries& l, int number, const std::vector<int>& supported
   if (l.cuda.cuDeviceGetUuid(&uuid, f.handle) == CUDA_SUCCESS)
     std::memcpy(f.info.uuid.data(), uuid.bytes, f.info.uuid.size());
   if (l.cuda.cuDeviceGetPCIBusId(text, sizeof text, f.handle) == CUDA_SUCCESS) {
-    f.info.pci = text;  // lower case, like Vulkan's and OpenCL's
+    f.info.pci = text;  // lower case, as in Vulkan and OpenCL
     std::transform(f.info.pci.begin(), f.info.pci.end(), f.info.pci.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   }

@@ -60,7 +60,7 @@ void Driver::close() noexcept {
 }
 
 Driver::~Driver() {
-  Current in(*context_, std::nothrow);  // results are ignored: on a lost device everything fails
+  Current in(*context_, std::nothrow);  // results are ignored, because on a lost device every call fails
   cuda().cuStreamSynchronize(copies_);
   cuda().cuStreamSynchronize(stream_);
   for (auto& [id, sequence] : sequences_) destroy(sequence);
@@ -201,13 +201,14 @@ void Driver::do_forget(sdk::SequenceId sequence) {
 uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   Current in(*context_);
   const Sequence& s = sequences_.at(sequence);
-  // Whoever never waits must not pile up events; one that failed stays, for the wait to come.
+  // Limits the number of pending events for callers that never wait. A failed event stays for the next wait.
   while (flights_.size() > 64 && cuda().cuEventQuery(flights_.front().done) == CUDA_SUCCESS) {
     free_events_.push_back(flights_.front().done);
     flights_.pop_front();
   }
   if (s.bytes) {
-    check(cuda().cuStreamWaitEvent(copies_, s.taken, 0), "uploading");  // an event never recorded holds nobody up
+    // Waiting for an event that was never recorded is a no-op.
+    check(cuda().cuStreamWaitEvent(copies_, s.taken, 0), "uploading");
     check(cuda().cuMemcpyHtoDAsync(s.upload_buffer, s.upload, s.bytes, copies_), "uploading");
     check(cuda().cuEventRecord(s.uploaded, copies_), "uploading");
     check(cuda().cuStreamWaitEvent(stream_, s.uploaded, 0), "uploading");
@@ -234,7 +235,7 @@ uint64_t Driver::do_submit(sdk::SequenceId sequence) {
 void Driver::land(const Flight& flight, CUresult result) {
   free_events_.push_back(flight.done);
   if (result == CUDA_SUCCESS) return;
-  // Nobody knows what the step had written when an error that code_of cannot place came.
+  // After an unknown error, the content of written memory is undefined, so the device counts as lost.
   Code code = code_of(result) == Code::internal ? Code::device_lost : code_of(result);
   Error error(
       code, fmt::format("cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and "

@@ -1,4 +1,4 @@
-// Device and host memory, and copies that are waited for.
+// Device and host memory, and synchronous copies.
 #include <fmt/format.h>
 
 #include <algorithm>

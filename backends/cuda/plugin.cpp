@@ -20,7 +20,7 @@ class CudaPlugin : public sdk::RenderedPlugin {
       found_ = find_devices(*libraries_);
       if (found_.empty()) throw Error(Code::declined, "NVIDIA's driver sees no GPU", "look at `nvidia-smi`");
     } catch (const Error& e) {
-      // One entry that says why there is nothing to use, so that `tutti devices` and --device cuda can tell.
+      // Lists one unusable entry with the reason, for `tutti devices` and --device cuda.
       sdk::Device none;
       none.name = "no CUDA device";
       none.kind = TUTTI_DISCRETE;
@@ -51,7 +51,7 @@ class CudaPlugin : public sdk::RenderedPlugin {
     return std::make_unique<Driver>(libraries_, found, library, log);
   }
 
-  std::shared_ptr<const Libraries> libraries_;  // never closed: like the plugin itself, drivers are not unloaded
+  std::shared_ptr<const Libraries> libraries_;  // never closed; drivers are not unloaded, like the plugin itself
   std::vector<Found> found_;
 };
 

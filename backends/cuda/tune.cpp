@@ -16,9 +16,9 @@ namespace {
 
 constexpr double noise = 0.02;                      // a later candidate must be faster by more than this
 constexpr unsigned char all_nan = 0xFF;             // in every float format
-constexpr unsigned char small_numbers = 0x3c;       // positive ones in f32, f16 and bf16
-constexpr uint64_t most_tried = uint64_t{1} << 30;  // bytes of a call's buffers
-constexpr uint64_t most_read = uint64_t{1} << 20;   // of a result, to look for NaN
+constexpr unsigned char small_numbers = 0x3c;       // positive numbers in f32, f16 and bf16
+constexpr uint64_t most_tried = uint64_t{1} << 30;  // maximum bytes of a call's buffers for a trial
+constexpr uint64_t most_read = uint64_t{1} << 20;   // maximum bytes of a result to check for NaN
 
 /// A timer that is open for a call until the end of the scope.
 class Opened {
@@ -37,7 +37,7 @@ class Opened {
   const Call& call_;
 };
 
-/// Those whose buffers and workspace take at most that.
+/// Candidates whose buffers and workspace need at most `most_bytes`.
 std::vector<size_t> candidates_within(Tunable& call, uint64_t most_bytes) {
   std::vector<uint64_t> buffers = call.buffer_bytes();
   uint64_t fixed = std::accumulate(buffers.begin(), buffers.end(), uint64_t{0});
@@ -72,11 +72,11 @@ void Tuner::choose(Tunable& call, const sdk::LibraryRequest& request) {
   if (known.refused.empty() && !undecided && !known.algorithm.empty() && call.restore(known.algorithm)) return;
   if (known.refused.empty() || undecided) {
     Kept found = find(call, fitting);
-    // What was promised without measuring stays where measuring finds nothing.
+    // If measuring finds no algorithm, keeps the one chosen before without measuring.
     if (found.refused.empty() || known.algorithm.empty() || !call.restore(known.algorithm)) known = std::move(found);
   }
   std::string refused = known.refused;
-  if (!known.decided && !refused.empty()) known = {};  // for want of memory, of which there may be more another time
+  if (!known.decided && !refused.empty()) known = {};  // not final if caused by lack of memory, which may change
   if (!refused.empty()) throw Error(Code::declined, refused);
 }
 
@@ -100,10 +100,10 @@ Tuner::Kept Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
         chosen = "the library's first algorithm, because the host's cache remembers no other";
       }
       trace(fmt::format("{}: {}", call.description(), *chosen));
-      if (kept) return {true, call.saved(), ""};  // it ran when it was measured
+      if (kept) return {true, call.saved(), ""};  // it was tested by measuring
     }
   }
-  // The first one that runs, beginning with what is selected.
+  // The first algorithm that runs, starting with the selected one.
   std::string reasons;
   std::vector<std::byte> selected = call.saved();
   for (size_t k = 0; k <= call.candidates(); ++k) {
@@ -141,7 +141,7 @@ std::string Tuner::run_once(Tunable& call) {
   std::vector<std::byte> y = timer_->read(results, bytes);
   for (size_t i = 0; i < bytes / size_of(call.dtype()); ++i)
     if (!std::isnan(load_element(call.dtype(), y.data(), i))) return "its activation makes a number of NaN";
-  for (size_t k = 0; k < results; ++k) timer_->fill(k, small_numbers);  // who measures next wants ordinary ones
+  for (size_t k = 0; k < results; ++k) timer_->fill(k, small_numbers);  // ordinary numbers for later measurements
   return "";
 }
 

@@ -1,4 +1,4 @@
-// Attention and its gradient by kernels/cpu/attention: the probabilities are never stored.
+// Attention and its gradient with kernels/cpu/attention; probabilities are never stored.
 #include "kernels/cpu/attention.h"
 
 #include <fmt/format.h>
@@ -10,13 +10,13 @@
 namespace tutti::onednn {
 namespace {
 
-/// Where the inputs behind those that are always there begin: mask, seed, step.
+/// Indices of the optional inputs: mask, seed, step.
 struct Inputs {
   size_t mask, seed;
 };
 Inputs inputs_of(const NodeView& c, size_t fixed) { return {fixed, fixed + (c.node().attrs.i("mask") ? 1 : 0)}; }
 
-/// A stride per dimension of `scores` into a mask that is broadcast to it.
+/// Strides of a mask that is broadcast to `scores`.
 Shape mask_strides(const Shape& mask, const Shape& scores) {
   Shape strides(scores.size(), 0), own = strides_of(mask);
   for (size_t k = 0, skip = scores.size() - mask.size(); k < mask.size(); ++k)

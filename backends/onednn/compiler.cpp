@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t alignment = 64;
 
-/// Plans one program for oneDNN, whose values may lie in several layouts.
+/// Plans one program for oneDNN. A value may exist in several layouts.
 class Compiler : sdk::Schedule {
  public:
   Compiler(const sdk::Program& program, int threads, ChoiceCache& choices, const sdk::Trace& trace)
@@ -34,13 +34,13 @@ class Compiler : sdk::Schedule {
     Schedule::hold(v, memory);
   }
 
-  /// Where the value lies in that layout, or NONE.
+  /// The region with the value in that layout, or NONE.
   uint32_t memory_in(uint32_t v, const Layout& layout) const {
     auto at = std::find(layouts_[v].begin(), layouts_[v].end(), layout);
     return at == layouts_[v].end() ? TUTTI_NONE : held_[v][static_cast<size_t>(at - layouts_[v].begin())];
   }
 
-  /// The memory of a value in that layout; converts where it is not there yet.
+  /// The region with the value in that layout; adds a conversion if necessary.
   uint32_t obtain(uint32_t v, const Layout& want) {
     if (uint32_t memory = memory_in(v, want); memory != TUTTI_NONE) return memory;
     const TensorType& t = p_.type(v);
@@ -79,25 +79,25 @@ class Compiler : sdk::Schedule {
     return in;
   }
 
-  /// Whether the first of a step's inputs is read there for the last time.
+  /// Whether this step is the last reader of its first input.
   bool may_overwrite_first(const std::vector<uint32_t>& in) {
     return memories_[in[0]].place == sdk::Place::arena && std::count(in.begin(), in.end(), in[0]) == 1 &&
            is_dead(in[0]);
   }
 
-  /// Adds a kernel of the node(s): conversions of its inputs first, then memory for its results.
+  /// Adds a kernel of the node(s): first conversions of its inputs, then memory for its results.
   void place_kernel(KernelPtr kernel, const std::string& name, uint32_t node, const std::vector<uint32_t>& inputs,
                     const std::vector<uint32_t>& results) {
     std::vector<uint32_t> in = obtain_all(inputs, *kernel), out;
     for (size_t k = 0; k < results.size(); ++k) {
       uint32_t v = results[k];
-      if (v == TUTTI_NONE) {  // nobody reads it, but a primitive may have to write it
+      if (v == TUTTI_NONE) {  // unused, but the primitive may have to write it
         size_t written = k < kernel->out.size() ? kernel->out[k].desc.get_size() : 0;
         out.push_back(written ? temporary(written, "scratch of " + name) : TUTTI_NONE);
         continue;
       }
       const Layout& layout = kernel->out[k];
-      // A state is row-major, and only an elementwise pass may overwrite a state that it reads.
+      // States are row-major, and only elementwise passes may overwrite a state that they read.
       if (!layout.plain || std::find(in.begin(), in.end(), home_[v]) != in.end()) home_[v] = TUTTI_NONE;
       bool over = k == 0 && kernel->overwrites && home_[v] == TUTTI_NONE && may_overwrite_first(in);
       out.push_back(over ? in[0] : result_memory(v, layout_bytes(layout, p_.type(v)), name));
@@ -171,7 +171,7 @@ class Compiler : sdk::Schedule {
 
   bool sums_operands(const sdk::Node& product) const override { return product.op == "conv2d_dw"; }
 
-  /// The bias gradient of a convolution comes with its weight gradient.
+  /// Computes the bias gradient of a convolution together with its weight gradient.
   const char* product_with_sum(uint32_t product, uint32_t sum, sdk::OperandSum) override {
     const Choice& choice = choices_.of({p_, product, threads_});
     if (!choice.entry || !choice.entry->can.operand_sum || !choices_.of({p_, sum, threads_}).entry) return nullptr;
@@ -192,7 +192,7 @@ class Compiler : sdk::Schedule {
 
   int threads_;
   ChoiceCache& choices_;
-  std::vector<std::vector<Layout>> layouts_;  // per value: those of held_
+  std::vector<std::vector<Layout>> layouts_;  // per value: layouts of the regions in held_
   Plan plan_;
 };
 

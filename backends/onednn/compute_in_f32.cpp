@@ -10,17 +10,17 @@ namespace {
 
 constexpr auto f32 = dnnl::memory::data_type::f32;
 
-/// One input or result: `count` numbers that are narrow outside and f32 inside, in a layout of their own in between
-/// where the inner kernel wants another.
+/// One input or result: `count` numbers, 16-bit outside and f32 inside, reordered in between if the inner kernel needs
+/// another layout.
 struct Side {
   int64_t count = 0;
   size_t wide_bytes = 0;
-  KernelPtr reorder;  // null: the inner kernel takes (gives) what the conversion gives (takes)
+  KernelPtr reorder;  // null: conversion and inner kernel use the same layout
   size_t reordered_bytes = 0;
   size_t bytes() const { return aligned(wide_bytes) + aligned(reordered_bytes); }
 };
 
-/// The layout without blocks or padding that differs from `f` in the dtype alone; row-major where that is impossible.
+/// The layout of `f` with another dtype; row-major if `f` has blocks or padding.
 Layout retyped(const Layout& f, const Desc& plain_like, dnnl::memory::data_type t) {
   bool strided = !f.plain && f.desc.get_inner_nblks() == 0 && f.desc.get_dims() == plain_like.get_dims() &&
                  f.desc.get_padded_dims() == f.desc.get_dims() && f.desc.get_submemory_offset() == 0 &&

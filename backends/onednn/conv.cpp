@@ -1,4 +1,4 @@
-// Convolution and its two gradients through oneDNN, which chooses the layouts.
+// Convolution and its two gradients with oneDNN, which chooses the layouts.
 #include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/nonfinite_padding.h"
 #include "backends/onednn/pad_channels.h"
@@ -12,7 +12,7 @@ using dnnl::memory;
 using dnnl::prop_kind;
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
-/// Weights as oneDNN sees them: with groups, the group is a dimension of its own.
+/// Weight dimensions for oneDNN: groups are a separate dimension.
 Shape weight_dims(const ConvGeometry& g) {
   if (g.groups == 1) return g.weights();
   return {g.groups, g.filters_per_group(), g.depth(), g.h.kernel, g.w.kernel};
@@ -20,7 +20,7 @@ Shape weight_dims(const ConvGeometry& g) {
 
 Desc any(memory::data_type t, const Shape& dims) { return Desc(dims, t, memory::format_tag::any); }
 
-/// The present layout of an input when it is one of oneDNN's own in that type and of that shape, else any.
+/// The current layout of an input if it is a oneDNN layout of that type and shape, else any.
 Desc present(const NodeView& c, size_t k, memory::data_type t, const Shape& shape) {
   Layout f = c.layout(k);
   return !f.plain && f.desc.get_data_type() == t && f.desc.get_dims() == shape ? f.desc : any(t, shape);
@@ -63,15 +63,15 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGe
   return {engine(), direct, x, w, d, strides(g), dilates(g), before(g), after(g), hint, attributes(), allow_empty};
 }
 
-/// Why oneDNN's f16 and bf16 convolutions cannot sum over so many channels: they go by pairs, and an odd one out is
-/// paired with the next pixel times zero, which is NaN where that is inf or NaN.
+/// "" or the reason why oneDNN's f16 and bf16 convolutions cannot sum over this number of channels: they process pairs,
+/// and the last odd channel is paired with the next pixel times zero, which is NaN if the pixel is inf or NaN.
 Mismatch declines_odd(int64_t channels, bool wide) {
   return wide || channels % 2 == 0 ? "" : "an odd number of channels";
 }
 
-/// The implementation on present layouts where it is the one that oneDNN takes when it may choose them (a conversion of
-/// a whole tensor is saved), else the latter (a product on AMX tiles is many times faster). `f` makes a descriptor of
-/// present layouts, or of any where told so.
+/// Uses current layouts if oneDNN would choose the same implementation for them as for free layouts, which avoids
+/// conversions; else free layouts (a product on AMX tiles is many times faster). `f` creates a descriptor with current
+/// layouts, or with any if told so.
 template <class F>
 auto best(F&& f) {
   auto as_is = f(false, true), free = f(true, false);
@@ -93,7 +93,7 @@ Mismatch check_inputs(const NodeView& c, bool wide) {
   return wide ? mismatch_in_f32(c) : declines_dtype(c.in(0).dtype);
 }
 
-/// How an entry computes: as the node says, with one more channel of zeros, or in f32.
+/// How an entry computes: directly, with one more channel of zeros, or in f32.
 enum class How { as_is, pad_channels, in_f32 };
 
 /// The geometry of the padded convolution.
@@ -106,7 +106,7 @@ ConvGeometry even_dx(ConvGeometry g) {
   return g;
 }
 
-/// Whether a padded channel helps: the sum over so many in f16 or bf16, without groups.
+/// "" if padding a channel helps: an odd number of summed channels in f16 or bf16, without groups.
 Mismatch declines_even(const NodeView& c, const ConvGeometry& g, int64_t channels) {
   if (channels % 2 == 0 || g.groups != 1) return "an even number of channels, or groups";
   if (size_of(c.in(0).dtype) == 4) return "f32 needs no pairs";
@@ -135,7 +135,7 @@ Mismatch declines_forward(const NodeView& c) {
                             [&] { return forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, true); });
 }
 
-/// The kernel with what oneDNN leaves out or adds where numbers are inf or NaN.
+/// The kernel with corrections for oneDNN's handling of inf and NaN.
 KernelPtr judged(const std::string& op, const NodeView& c, const ConvGeometry& g, KernelPtr conv, DType dtype) {
   return with_nonfinite_padding(op, g, with_repair(op, g, std::move(conv), dtype, c.threads), dtype, c.threads);
 }
@@ -248,7 +248,7 @@ KernelPtr make_dw(const NodeView& c, DType dtype) {
   return judged("conv2d_dw", c, g, std::move(kernel), dtype);
 }
 
-// ---- with one more channel of zeros where the sum is over an odd number
+// ---- with one more channel of zeros for sums over an odd number of channels
 
 KernelPtr make_padded_forward(const NodeView& c) {
   ConvGeometry g = even_forward(geometry_of_forward(c));
@@ -264,7 +264,7 @@ KernelPtr make_padded_dx(const NodeView& c) {
 
 // ---- in the dtype of the node, and in f32
 
-/// A table entry's functions from those of one of the three ops.
+/// Functions of a table entry, made from those of one of the three ops.
 template <KernelPtr (*make)(const NodeView&, DType)>
 KernelPtr as_is(const NodeView& c) {
   return make(c, c.in(0).dtype);

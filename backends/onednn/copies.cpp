@@ -1,4 +1,4 @@
-// Ops that move elements: transpose, broadcast, slice, pad, concat, window and its adjoint fold. reshape is an alias.
+// Ops that copy elements: transpose, broadcast, slice, pad, concat, window and its adjoint fold. reshape is an alias.
 #include "backends/onednn/kernel.h"
 #include "core/geometry/copy.h"
 #include "core/geometry/window.h"
@@ -7,7 +7,7 @@
 namespace tutti::onednn {
 namespace {
 
-/// The copies of the node's op. Throws Error where attributes do not fit.
+/// The copies of the node's op. Throws Error for invalid attributes.
 CopyGeometry geometry_of(const NodeView& c) {
   const std::string& op = c.node().op;
   const Attrs& a = c.node().attrs;
@@ -78,7 +78,7 @@ KernelPtr make_fold(const NodeView& c) {
       });
 }
 
-/// reshape is an alias made by the compiler; this entry gives the verdict.
+/// The compiler implements reshape as an alias; this entry only accepts or declines it.
 Mismatch declines_reshape(const NodeView& c) {
   if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   if (!c.wants(0)) return "";

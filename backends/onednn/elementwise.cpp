@@ -29,7 +29,7 @@ class PassKernel : public Kernel {
   std::byte* scratch_ = nullptr;
 };
 
-/// The layout that most bytes of the inputs of full shape have; row-major where there is none or a result demands it.
+/// The layout of most bytes of the full-shape inputs; row-major if there are none or a result requires it.
 Layout choose_layout(const sdk::Program& program, const sdk::Fusion& f, const PassSite& site) {
   Layout plain;
   if (std::any_of(f.outputs.begin(), f.outputs.end(), site.row_major)) return plain;
@@ -41,7 +41,7 @@ Layout choose_layout(const sdk::Program& program, const sdk::Fusion& f, const Pa
     Physical loops;
     if (!layout.plain && !physical_loops(layout, t, loops)) continue;
     size_t bytes = num_bytes(t);
-    // The same layout in another dtype counts as the same: its loops decide.
+    // Layouts with equal loops count as the same, whatever their dtype.
     auto same = [&](const auto& vote) {
       Physical other;
       if (vote.first.plain || layout.plain) return vote.first.plain == layout.plain;
@@ -56,15 +56,15 @@ Layout choose_layout(const sdk::Program& program, const sdk::Fusion& f, const Pa
       it->second += bytes;
   }
   if (votes.empty()) return plain;
-  // Of equals oneDNN's: its neighbours are convolutions, which would convert a row-major one again.
+  // In a tie, oneDNN's layout: its readers are usually convolutions, which would have to convert a row-major one.
   auto fewer = [](const auto& a, const auto& b) {
     return std::pair(a.second, !a.first.plain) < std::pair(b.second, !b.first.plain);
   };
   return std::max_element(votes.begin(), votes.end(), fewer)->first;
 }
 
-/// The code over inputs of which none is the memory of another (one is a reshape of it), so that a result written over
-/// it is known to be written over both.
+/// Merges inputs that are the same memory (one is a reshape of the other), so that overwriting one is known to
+/// overwrite both.
 std::vector<TuttiInstr> merge_aliases(const sdk::Fusion& f, const std::vector<uint32_t>& memories,
                                       const std::vector<kernels::Operand>& operands) {
   std::vector<TuttiInstr> code = f.code;
@@ -78,7 +78,7 @@ std::vector<TuttiInstr> merge_aliases(const sdk::Fusion& f, const std::vector<ui
   return code;
 }
 
-/// Strides over the loops, from those over the shape. Along a dimension of size 1 any is right: the dense one.
+/// Converts strides over the shape to strides over the loops. Dimensions of size 1 get the dense stride.
 std::vector<int64_t> strides_in(const Physical& loops, const Shape& logical) {
   Shape strides = strides_of(loops.dims);
   for (size_t d = 0; d < loops.dims.size(); ++d)
@@ -92,7 +92,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
   const Shape& shape = f.dims;
   Layout layout = choose_layout(program, f, site);
   TensorType any_type{DType::f32, shape};
-  bool fits = true;  // every operand of full shape can be had in that layout
+  bool fits = true;  // every full-shape operand is available in that layout
   for (const auto& list : {f.outputs, f.inputs})
     for (uint32_t v : list) {
       const TensorType& t = program.type(v);
@@ -140,7 +140,7 @@ Mismatch declines(const NodeView& c) {
   return kernels::Eval::declines(c.node().expr);
 }
 
-// ---- casts from and to 64-bit types, which have no lanes
+// ---- casts from and to 64-bit types, which the lanes do not support
 
 /// Whether the expression is one cast of its input.
 bool is_cast(const sdk::Node& n) {

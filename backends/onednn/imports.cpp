@@ -28,7 +28,7 @@ Tables tables_of(const link_map& library) {
   const ElfW(Rela)* calls = nullptr, *data = nullptr;
   size_t calls_bytes = 0, data_bytes = 0;
   for (const ElfW(Dyn)* d = library.l_ld; d->d_tag != DT_NULL; ++d) {
-    auto at = [&]<class T>(const T*& p) {  // the loader has made most of these addresses absolute
+    auto at = [&]<class T>(const T*& p) {  // the loader has already relocated most of these addresses
       ElfW(Addr) address = d->d_un.d_ptr;
       p = reinterpret_cast<const T*>(address < library.l_addr ? library.l_addr + address : address);
     };
@@ -47,7 +47,7 @@ Tables tables_of(const link_map& library) {
   return t;
 }
 
-/// Where the loader took the right to write away after it had filled the imports in.
+/// Whether the loader made the page read-only after relocation (RELRO).
 bool sealed(const void* address) {
   struct Question {
     ElfW(Addr) address;

@@ -1,4 +1,4 @@
-// Rows and elements by index, their adjoints, order, and values made from nothing.
+// Indexing and its adjoints, sorting, and generated values.
 #include <fmt/format.h>
 
 #include "backends/onednn/compute_in_f32.h"
@@ -56,7 +56,7 @@ KernelPtr make_scatter(const NodeView& c) {
   if (!is_narrow(t))
     return std::make_unique<FunctionKernel>(
         c, [=](void* const* in, void* const* out, std::byte*) { add(in[0], in[1], out[0], t); });
-  // Narrow floats are added up in f32.
+  // 16-bit floats are summed in f32.
   kernels::Storage storage = kernels::storage_of(t);
   auto wide = static_cast<size_t>(reads + writes) * 4;
   return std::make_unique<FunctionKernel>(

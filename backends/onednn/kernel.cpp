@@ -12,8 +12,8 @@
 namespace tutti::onednn {
 namespace {
 
-/// Below this many operations oneDNN's second thread costs more than it gives (measured: 128x10x512 and 64x10x128
-/// products take 20 us on one thread, up to 11 ms on two of a busy machine).
+/// Below this number of operations a second oneDNN thread does not pay off (measured: 128x10x512 and 64x10x128 products
+/// take 20 us on one thread, up to 11 ms on two of a busy machine).
 constexpr double worth_threads = 4e6;
 
 }  // namespace
@@ -109,7 +109,7 @@ void PrimitiveKernel::run() {
 
 namespace {
 
-/// A kernel around a function for work that is no node of the program.
+/// A kernel that calls a function and does not belong to a node.
 class CopyKernel : public Kernel {
  public:
   CopyKernel(Layout from, Layout to, std::function<void(const void*, void*)> run) : run_(std::move(run)) {
@@ -147,7 +147,7 @@ KernelPtr make_zero(const NodeView& c) {
 }
 
 KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to, int threads) {
-  // A plain layout is named by the dimensions of the other side: weights with groups have one dimension more.
+  // A plain layout is described with the other side's dimensions, because weights with groups have one more dimension.
   Desc source = from.plain && !to.plain ? plain_desc(data_type(t.dtype), to.desc.get_dims()) : from.desc;
   Desc target = to.plain && !from.plain ? plain_desc(data_type(t.dtype), from.desc.get_dims()) : to.desc;
   int used = threads_for(static_cast<double>(num_elements(t.shape)) * 64, threads);
@@ -190,7 +190,7 @@ KernelPtr try_make(const Entry& entry, const NodeView& c) try { return entry.mak
 Choice choose_kernel(const NodeView& c) try {
   if (auto why = sdk::declines_node(c.program, c.node()); !why.empty()) return Choice::none("onednn", why);
   return sdk::choose(kernel_list(), c.node().op, c, "onednn");
-} catch (const Error& e) {  // an attribute that is missing or out of range
+} catch (const Error& e) {  // a missing or invalid attribute
   return Choice::none("onednn", e.what());
 }
 

@@ -1,4 +1,4 @@
-// matmul through oneDNN, on row-major memory: transposes are strides, batch dimensions of size 1 broadcast.
+// matmul with oneDNN on row-major memory: transposes are strides, batch dimensions of size 1 broadcast.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -11,7 +11,7 @@ namespace {
 
 using dnnl::memory;
 
-/// [batch..., rows, columns] of a row-major operand, aligned to `rank` dimensions; swapped where transposed.
+/// [batch..., rows, columns] of a row-major operand, padded to `rank` dimensions; swapped if transposed.
 Desc operand(memory::data_type t, const Shape& shape, bool transposed, size_t rank) {
   Shape dims(rank - shape.size(), 1);
   dims.insert(dims.end(), shape.begin(), shape.end());
@@ -42,7 +42,7 @@ Mismatch check_shapes(const NodeView& c) {
 ProductDescs describe(const NodeView& c, memory::data_type t) {
   Shape a = c.in(0).shape, b = c.in(1).shape, y = c.out(0).shape;
   bool ta = c.node().attrs.i("ta") != 0, tb = c.node().attrs.i("tb") != 0;
-  // One matrix b for all of a's batch: the batch is rows.
+  // If b is a single matrix, the batch of a is folded into its rows.
   if (!ta && a.size() > 2 && num_elements(b) == b[b.size() - 2] * b.back()) {
     int64_t rows = num_elements(std::span(a).first(a.size() - 1));
     a = {rows, a.back()};

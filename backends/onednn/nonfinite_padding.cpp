@@ -34,7 +34,8 @@ class WithOutside : public Kernel {
   }
   void run() override {
     conv_->run();
-    // An inf or NaN among the cotangents of dw is in the result too, which is smaller, unless its place reads no pixel.
+    // For dw, checks the result instead of the larger cotangent: an inf or NaN in the cotangent is in the result too,
+    // unless its position reads no pixel.
     if (bound_ && !(weights_ && !blind_ ? result_ : other_).finite()) spoil();
   }
 
@@ -44,7 +45,7 @@ class WithOutside : public Kernel {
     return g_.groups == 1 ? Shape{o, c, ky, kx} : Shape{o / per_group, o % per_group, c, ky, kx};
   }
 
-  /// Whether a weight at that tap between the plane of the result and any other plane is inf or NaN.
+  /// Whether a weight at that tap between the result's plane and any other plane is inf or NaN.
   bool special(int64_t plane, int64_t ky, int64_t kx) const {
     int64_t per_group = g_.filters_per_group(), depth = g_.depth();
     for (int64_t k = 0; k < (images_ ? per_group : depth); ++k) {
@@ -54,7 +55,7 @@ class WithOutside : public Kernel {
     return false;
   }
 
-  /// Every result that a product with the outside makes NaN becomes so.
+  /// Sets every result to NaN that has a NaN product with padding.
   void spoil() const {
     int64_t planes = images_ ? g_.channels : g_.filters, width = images_ ? g_.w.size : g_.w.count;
     kernels::share(planes, planes * g_.h.kernel * g_.w.kernel * g_.batch * width, threads_,
@@ -87,11 +88,11 @@ class WithOutside : public Kernel {
   ConvGeometry g_;
   KernelPtr conv_;
   Numbers other_, result_;
-  bool blind_;  // some place of the result of conv2d reads no pixel at all
+  bool blind_;  // some position of the result of conv2d reads no pixel
   bool bound_ = false;
 };
 
-/// Whether no tap of any result (of dx: of any pixel) lies outside.
+/// Whether no tap of any result (dx: of any pixel) is outside.
 bool all_inside(const ConvGeometry& g, bool images) {
   for (int64_t ky = 0; ky < g.h.kernel; ++ky)
     for (int64_t kx = 0; kx < g.w.kernel; ++kx)

@@ -1,5 +1,5 @@
-// Normalisations and their gradients by kernels/cpu/norm, in the layout that images have: with parameters of either
-// dtype, and one read of x for its statistics.
+// Normalisations and their gradients with kernels/cpu/norm, in the images' layout; parameters may have either dtype,
+// and statistics need one pass over x.
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/isa_kernels.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using kernels::ChannelLayout;
 
-/// Types as infer_norm in graph/norm.h has them.
+/// Checks types like infer_norm in graph/norm.h.
 Mismatch declines_types(const NodeView& c, size_t x, const NormGeometry& g, size_t statistics, size_t parameters,
                         const Shape& others) {
   DType t = c.in(x).dtype, wide = DType::f32;
@@ -31,7 +31,7 @@ Mismatch declines_types(const NodeView& c, size_t x, const NormGeometry& g, size
   return "";
 }
 
-/// Small inputs as floats: as they lie, or converted into scratch.
+/// Reads small inputs as floats: in place, or converted into scratch.
 struct Small {
   kernels::Storage storage = kernels::Storage::word;
   int64_t count = 0;
@@ -45,7 +45,7 @@ struct Small {
   }
 };
 
-/// The inputs after the images, read in order; null beyond the last.
+/// Reads the inputs after the images in order; null after the last.
 class Smalls {
  public:
   Smalls(const NodeView& c, size_t first) : first_(first) {
@@ -67,7 +67,7 @@ class Smalls {
   std::vector<Small> list_;
 };
 
-/// The result's address, null where there is no such result or nobody reads it.
+/// Addresses of results; null if a result does not exist or is unused.
 struct Results {
   explicit Results(const NodeView& c) : count(c.node().results.size()) {}
   size_t count;
@@ -90,7 +90,7 @@ KernelPtr make_batch(const NodeView& c) {
   size_t x = gradient ? 1 : 0;
   const TensorType& type = c.in(x);
   NormGeometry g = batch_norm_geometry(type.shape);
-  // The layout of x, else that of d.
+  // The layout of x if it is supported, else that of d.
   Channels layout;
   bool own = channels_of(c, x, layout) || (gradient && channels_of(c, 0, layout));
   kernels::BatchNorm norm{!own ? ChannelLayout::planes(g.outer, g.lines, g.inner)
@@ -146,7 +146,7 @@ KernelPtr make_lines(const NodeView& c) {
       c,
       [=, results = Results(c), threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
         std::vector<const float*> s = smalls.read(in, scratch);
-        if (gradient && !centered) s.insert(s.begin(), nullptr);  // no means
+        if (gradient && !centered) s.insert(s.begin(), nullptr);  // rms_norm has no means
         float* second = centered ? results.at(out, 2) : nullptr;
         if (gradient)
           norm.run_dx(in[0], in[1], s[0], s[1], s[2], out[0], results.at(out, 1), second, scratch, threads);

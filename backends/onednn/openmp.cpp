@@ -17,9 +17,9 @@
 namespace tutti::onednn {
 namespace {
 
-// ---- the runtime's functions over our threads, as GCC's compilers call them
+// ---- libgomp's functions on Tutti's threads
 
-/// A loop whose iterations are dealt out in advance.
+/// A loop with static scheduling.
 struct Loop {
   long start = 0, step = 1, count = 0, chunk = 0, next = 0;
 };
@@ -27,12 +27,12 @@ struct Loop {
 struct Call {
   void (*function)(void*);
   void* data;
-  Loop outer;  // of the thread that made the call
+  Loop outer;  // loop of the calling thread
 };
 
-thread_local std::deque<Call> calls;  // of parallel regions within each other; their addresses last
+thread_local std::deque<Call> calls;  // nested parallel regions; a deque keeps addresses valid
 thread_local Loop loop;
-thread_local int wanted_threads = 0;  // 0: as many as there are CPUs
+thread_local int wanted_threads = 0;  // 0: number of CPUs
 
 int max_threads() {
   if (wanted_threads == 0) wanted_threads = usable_cpus();
@@ -80,7 +80,7 @@ bool loop_start(long start, long end, long step, long chunk, long* first, long* 
 
 void loop_end_nowait() {}
 
-/// A function as the address that an import holds.
+/// Converts a function pointer to the type of an import slot.
 template <class F>
 void* address(F* f) {
   return reinterpret_cast<void*>(f);
@@ -137,7 +137,7 @@ void run_on_runtime(int parts, kernels::ComputePart f, void* context) {
   the_runtime().run(compute, &shared, static_cast<unsigned>(parts), 0);
 }
 
-/// "" where oneDNN now calls our functions alone; else it calls none of them.
+/// Redirects all of oneDNN's calls. Returns "" on success; on failure returns the reason and redirects none.
 std::string take_over() {
   if (std::string variable = tuned_by(); !variable.empty()) return variable + " is set";
   std::vector<Import> mine;

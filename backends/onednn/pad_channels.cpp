@@ -8,12 +8,12 @@
 namespace tutti::onednn {
 namespace {
 
-/// One input: row-major outside, with zeros appended inside, in a layout of its own where `conv` wants another.
+/// One input: row-major outside, zero-padded inside, reordered if `conv` needs another layout.
 struct Side {
-  int64_t outer = 1;            ///< slices before and with the axis that grows
-  size_t from = 0, to = 0;      ///< bytes of a slice
-  KernelPtr reorder;            ///< null: `conv` takes the row-major copy
-  size_t copy = 0, wanted = 0;  ///< bytes of the copy, and of its reordering
+  int64_t outer = 1;            ///< number of slices along and before the padded axis
+  size_t from = 0, to = 0;      ///< bytes per slice
+  KernelPtr reorder;            ///< null: `conv` uses the row-major copy
+  size_t copy = 0, wanted = 0;  ///< bytes of the copy and of the reordered copy
 
   Side(const TensorType& narrow, const TensorType& padded, const Layout& layout, int threads) {
     size_t axis = 0;

@@ -19,7 +19,7 @@ namespace {
 
 using kernels::most_threads;
 
-/// The processor's name as the kernel tells it.
+/// The processor's name from /proc/cpuinfo.
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
@@ -47,7 +47,7 @@ const char* isa_name() {
   }
 }
 
-/// OMP_NUM_THREADS, of whose list the first number counts, else what this process may use.
+/// The first number in OMP_NUM_THREADS, else the number of CPUs that this process may use.
 int default_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   std::string_view first = text ? text : "";

@@ -1,5 +1,5 @@
-// Pools. max_pool2d's result `index` (tap numbers ky * kw + kx) is kept as bytes in the layout of the result, which is
-// what oneDNN's workspace holds too.
+// Pooling. max_pool2d's result `index` (tap numbers ky * kw + kx) is stored as bytes in the layout of the result, like
+// in oneDNN's workspace.
 #include <fmt/format.h>
 
 #include "backends/onednn/channels.h"
@@ -16,7 +16,7 @@ using dnnl::prop_kind;
 using Forward = dnnl::pooling_forward::primitive_desc;
 using Backward = dnnl::pooling_backward::primitive_desc;
 
-/// Moving one element costs about as much as this many operations of a product.
+/// Copying one element costs about as much as this number of operations of a product.
 constexpr double element_cost = 64;
 
 int threads_of(const WindowGeometry& g, int threads) {
@@ -102,7 +102,7 @@ Mismatch declines_backward(const NodeView& c) {
   });
 }
 
-/// The layout of x whose pool has results in the layout that the index (else the cotangent) has now.
+/// The layout of x for which the pool's results have the current layout of the index (or else the cotangent).
 Desc matching(const NodeView& c, const WindowGeometry& g, memory::data_type t) {
   for (auto tag : {memory::format_tag::nhwc, memory::format_tag::nChw16c, memory::format_tag::nChw8c}) {
     Desc x(g.images(), t, tag);
@@ -137,8 +137,8 @@ KernelPtr make_backward(const NodeView& c) {
   return kernel;
 }
 
-// ---- by kernels/cpu/pool: unlike oneDNN's, a NaN is the largest element; f16 and bf16 as f32. The gradient of f32 is
-// one pass without zeroing.
+// ---- with kernels/cpu/pool: unlike oneDNN's, NaN counts as largest; f16 and bf16 are computed in f32. The f32
+// gradient is one pass without zeroing.
 
 Mismatch declines_own(const NodeView& c) {
   bool gradient = c.node().op == "max_pool2d_dx";
@@ -149,7 +149,7 @@ Mismatch declines_own(const NodeView& c) {
   return gradient ? declines_backward(c) : declines_forward(c);
 }
 
-/// A layout for values of another shape or dtype in that layout.
+/// The same channel layout for another shape or dtype.
 Layout layout_in(const Channels& layout, const TensorType& t, memory::data_type stored) {
   return layout_of(layout.of(t.shape, stored), t);
 }
@@ -163,7 +163,7 @@ KernelPtr make_own(const NodeView& c) {
   };
   int64_t results = elements(g.pooled());
   bool index = c.wants(1), wide = c.in(0).dtype == DType::f32;
-  // Scratch: the taps where nobody reads them; y where nobody does, or each thread's rows as f32.
+  // Scratch: taps if unused; y if unused, or f32 rows of each thread.
   size_t taps_bytes = aligned(static_cast<size_t>(index ? 0 : results));
   int64_t floats = wide ? (c.wants(0) ? 0 : results) : kernels::pool_scratch(layout.inner, g.h, g.w) * c.threads;
   size_t scratch_bytes = taps_bytes + static_cast<size_t>(floats) * sizeof(float) + 64;

@@ -1,4 +1,4 @@
-// Products with quantised weights by the kernels of kernels/: for few rows, where reading the weights is the work.
+// Products with quantised weights with the kernels in kernels/: for few rows, where reading the weights dominates.
 #include <fmt/format.h>
 
 #include "backends/onednn/kernel.h"

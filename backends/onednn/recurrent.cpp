@@ -1,7 +1,6 @@
-// The recurrence of an LSTM and its gradient: a block of sequences goes through all steps on one thread, with oneDNN's
-// product of its states and the weights, which are packed once, and one pass over the gates per step. All is computed
-// in f32, but for the factors of a bf16 model's products; what a two-byte model hands in and takes is converted row by
-// row.
+// The recurrence of an LSTM and its gradient: each thread runs a block of sequences through all steps. Each step is a
+// oneDNN product of states and weights, which are packed once, and one pass over the gates. Everything is computed in
+// f32, except for the factors of products in bf16 models; 16-bit inputs and results are converted row by row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +13,9 @@
 namespace tutti::onednn {
 namespace {
 
-constexpr int64_t block = 16;  // sequences; the bits do not depend on the thread count
+constexpr int64_t block = 16;  // sequences; fixed, so that results do not depend on the thread count
 
-/// [block, k] times weights [k, n] in f32; or of bf16 with sums in f32, where the CPU has such products.
+/// [block, k] times weights [k, n] in f32; or in bf16 with f32 sums, if the CPU supports it.
 class StateProduct {
  public:
   StateProduct(int64_t k, int64_t n, const Desc& weights, bool bf16)
@@ -46,7 +45,7 @@ class StateProduct {
                       {DNNL_ARG_SCRATCHPAD, {pack_scratch_, engine(), scratch}}});
   }
 
-  /// The product bound to addresses, for one thread.
+  /// The product with bound addresses, for one thread.
   class Bound {
    public:
     Bound(const StateProduct& p, void* x, void* packed, void* y, std::byte* scratch)
@@ -67,7 +66,7 @@ class StateProduct {
    private:
     dnnl::matmul product_;
     int64_t states_;
-    void *x_, *rounded_;  // rounded_: the states of a product of bf16
+    void *x_, *rounded_;  // rounded_: states rounded to bf16
     dnnl::stream stream_;
     std::unordered_map<int, dnnl::memory> arguments_;
   };
@@ -82,12 +81,12 @@ class StateProduct {
   dnnl::reorder pack_;
 };
 
-/// The sizes of a recurrence and where the parts of its workspace are.
+/// Sizes of a recurrence and the layout of its workspace.
 struct Recurrence {
   int64_t steps, rows, cells;
   bool reverse, lengths;
   int threads;
-  kernels::Storage storage;  ///< of all but gates and cells
+  kernels::Storage storage;  ///< storage of everything except gates and cells
   std::shared_ptr<const StateProduct> product;
 
   int64_t at(int64_t k) const { return reverse ? steps - 1 - k : k; }
@@ -98,7 +97,7 @@ struct Recurrence {
     return aligned(product->packed_bytes()) + static_cast<size_t>(threads) * thread_bytes();
   }
 
-  /// n numbers from the at-th on as floats: where they lie, or converted into `buffer`.
+  /// n numbers from index `at` as floats: in place, or converted into `buffer`.
   const float* read(const void* from, int64_t at, int64_t n, float* buffer) const {
     if (!narrow()) return static_cast<const float*>(from) + at;
     const void* part = static_cast<const uint16_t*>(from) + at;
@@ -108,7 +107,7 @@ struct Recurrence {
   void load(float* to, const void* from, int64_t at, int64_t n) const {
     if (const float* x = read(from, at, n, to); x != to) std::copy_n(x, n, to);
   }
-  /// Writes n floats, or nothing where nobody reads them.
+  /// Writes n floats; no-op if `to` is null (unused result).
   void put(void* to, int64_t at, const float* from, int64_t n) const {
     if (!to) return;
     if (!narrow())
@@ -118,7 +117,7 @@ struct Recurrence {
   }
 
   /// Packs the weights, then calls f(first row, rows, floats, product) for every block. The product reads the first
-  /// `inputs` floats of the block's rows and writes what follows them.
+  /// `inputs` floats of the block's rows and writes the ones after them.
   template <class F>
   void each_block(void* weights, std::byte* scratch, int64_t inputs, F&& f) const {
     std::byte* threads_at = scratch + aligned(product->packed_bytes());
@@ -128,7 +127,7 @@ struct Recurrence {
       ThreadScope one(1);
       std::byte* mine = threads_at + static_cast<size_t>(thread) * thread_bytes();
       auto* floats = reinterpret_cast<float*>(mine);
-      std::fill_n(floats, thread_floats(), 0.0f);  // rows that do not exist take part
+      std::fill_n(floats, thread_floats(), 0.0f);  // missing rows are computed too
       StateProduct::Bound bound(*product, floats, scratch, floats + block * inputs,
                                 mine + aligned(thread_floats() * 4));
       for (int64_t b = first; b < last; ++b) f(b * block, std::min(block, rows - b * block), floats, bound);
@@ -142,7 +141,7 @@ Mismatch declines_types(const NodeView& c, size_t fixed, size_t gates) {
   DType t = c.in(0).dtype;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   for (size_t k = 0; k < fixed; ++k) {
-    bool wide = fixed == 6 && (k == 2 || k == 3);  // a gradient's gates and cells
+    bool wide = fixed == 6 && (k == 2 || k == 3);  // gates and cells of a gradient
     if (c.in(k).dtype != (wide ? DType::f32 : t)) return fmt::format("input {} is {}", k, to_string(c.in(k)));
   }
   const Shape &state = c.in(0).shape, &z = c.in(gates).shape;

@@ -1,4 +1,4 @@
-// Reductions by kernels/cpu/reduce: over the layout the input has, where the result then comes out row-major.
+// Reductions with kernels/cpu/reduce: in the input's layout if that gives a row-major result.
 #include <algorithm>
 
 #include "backends/onednn/kernel.h"
@@ -27,7 +27,7 @@ Mismatch declines(const NodeView& c) {
   return expect_result(c, 0, {c.in(0).dtype, reduction_geometry(c.in(0).shape, c.node().attrs, choice).result});
 }
 
-/// The loops of the input's layout as a shape to reduce, if the kept ones come in the order of the result.
+/// The loops of the input's layout as a shape to reduce, if the kept dimensions are in the result's order.
 bool reduce_as_it_lies(const NodeView& c, const std::vector<int64_t>& axes, Shape& dims, std::vector<int64_t>& gone) {
   Physical p;
   if (c.layout(0).plain || !physical_loops(c.layout(0), c.in(0), p)) return false;

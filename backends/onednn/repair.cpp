@@ -16,7 +16,7 @@ SpoilResult spoil_result = nullptr;
 
 namespace {
 
-/// Bits of a NaN: all of the exponent and some of the rest.
+/// A NaN has all exponent bits and some mantissa bits set.
 template <class Bits>
 bool any_nan(const Bits* x, int64_t n, Bits sign_off, Bits infinite) {
   bool found = false;
@@ -31,7 +31,7 @@ bool any_nan(DType t, const void* x, int64_t first, int64_t last) {
   return any_nan<uint16_t>(static_cast<const uint16_t*>(x) + first, last - first, 0x7fff, infinite);
 }
 
-/// One result of a kernel, and what each of its elements is by the definition of the op.
+/// One result of a kernel, and a function that computes its elements by the op's definition.
 struct Judged {
   Desc desc;
   DType dtype;
@@ -67,7 +67,7 @@ struct Judged {
   }
 };
 
-/// A kernel whose results are looked at.
+/// A kernel whose results are checked for NaN.
 class Repaired : public Kernel {
  public:
   Repaired(KernelPtr kernel, DType dtype, int threads) : kernel_(std::move(kernel)), dtype_(dtype), threads_(threads) {
@@ -90,9 +90,9 @@ class Repaired : public Kernel {
   }
 
  protected:
-  /// Input k, the next of them.
+  /// Adds the next input.
   void read(const Desc& desc) { inputs_.emplace_back(desc, dtype_); }
-  /// The next result.
+  /// Adds the next result.
   void judge(const Desc& desc, std::function<double(const Shape&)> value) {
     results_.emplace_back(desc, dtype_, std::move(value));
   }
@@ -106,7 +106,7 @@ class Repaired : public Kernel {
   std::vector<Judged> results_;
 };
 
-/// The sums of a convolution over what lies inside of the images. Each stops at the first NaN: no term can mend it.
+/// Sums of a convolution over pixels inside the images. Each stops at the first NaN, because the sum stays NaN.
 class RepairedConv : public Repaired {
  public:
   RepairedConv(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype, int threads)
@@ -143,7 +143,7 @@ class RepairedConv : public Repaired {
     return sum;
   }
 
-  /// The window whose tap reads that pixel, or -1.
+  /// The window whose tap reads the pixel, or -1.
   static int64_t window(const WindowAxis& a, int64_t pixel, int64_t tap) {
     int64_t from = pixel + a.padding - tap * a.dilation;
     return from < 0 || from % a.stride != 0 || from / a.stride >= a.count ? -1 : from / a.stride;
@@ -190,7 +190,7 @@ class RepairedConv : public Repaired {
   ConvGeometry g_;
 };
 
-/// The sums of a product.
+/// Sums of a product.
 class RepairedProduct : public Repaired {
  public:
   RepairedProduct(const ProductDescs& p, KernelPtr product, DType dtype, int threads)
@@ -205,7 +205,7 @@ class RepairedProduct : public Repaired {
   double sum(const Shape& at) const {
     size_t row = at.size() - 2, column = at.size() - 1;
     Shape a = at, b = at;
-    for (size_t d = 0; d < row; ++d) {  // batch dimensions that are broadcast
+    for (size_t d = 0; d < row; ++d) {  // broadcast batch dimensions
       a[d] = std::min(a[d], a_[d] - 1);
       b[d] = std::min(b[d], b_[d] - 1);
     }
@@ -233,7 +233,7 @@ bool fills_sums(std::string_view implementation, DType t, int64_t terms) {
 }
 
 KernelPtr with_repair(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype, int threads) {
-  // The sums of dw go over the pixels of a row, which are filled up whatever their number.
+  // The sums of dw run over the pixels of a row, which are always padded.
   int64_t terms = op == "conv2d" ? g.depth() : op == "conv2d_dx" ? g.filters_per_group() : 1;
   if (!spoil_result && !fills_sums(conv->implementation, dtype, terms)) return conv;
   return std::make_unique<RepairedConv>(op, g, std::move(conv), dtype, threads);

@@ -28,7 +28,7 @@ class CpuExecutable : public sdk::Executable {
     if (timed_) moments_.reserve(plan_.steps.size() + 3);
   }
 
-  /// TUTTI_TRACE=kernels: the mean time of every step of this executable.
+  /// With TUTTI_TRACE=kernels, logs the mean time of every step of this executable.
   ~CpuExecutable() override {
     if (traced_) sdk::log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.steps[k].name; });
   }
@@ -66,7 +66,7 @@ class CpuExecutable : public sdk::Executable {
   }
 
  private:
-  /// One look at the clock between two kernels: they cost what small kernels do.
+  /// Reads the clock only once between two kernels, because it costs as much as a small kernel.
   void mark() {
     if (timed_) moments_.push_back(sdk::host_nanoseconds());
   }
@@ -98,8 +98,8 @@ class CpuExecutable : public sdk::Executable {
   sdk::HostAllocations allocations_;
   bool traced_, timed_;
   uint64_t runs_ = 0;
-  std::vector<double> seconds_;    // per step, of all runs, where traced
-  std::vector<uint64_t> moments_;  // of the last run, where timed: its begin, before and behind each step, its end
+  std::vector<double> seconds_;    // per step, total of all runs, if traced
+  std::vector<uint64_t> moments_;  // if timed: begin of the last run, times between its steps, end
 };
 
 class CpuSession : public sdk::Session {

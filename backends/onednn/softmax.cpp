@@ -1,5 +1,5 @@
-// softmax and log_softmax by kernels/cpu/softmax: oneDNN rounds more often, which shows in the gradients of nearly
-// certain predictions and as negative losses, and is slow along any but the last axis.
+// softmax and log_softmax with kernels/cpu/softmax: oneDNN rounds more often, which affects gradients of nearly certain
+// predictions and causes negative losses, and it is slow along other axes than the last.
 #include "kernels/cpu/softmax.h"
 #include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/kernel.h"

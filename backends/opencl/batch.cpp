@@ -19,7 +19,7 @@ std::string word_before(std::string_view line, size_t end) {
   return std::string(line.substr(start, end - start));
 }
 
-/// What a text leaves at file scope.
+/// Names that a text defines at file scope.
 struct Names {
   std::set<std::string> macros, others;
 };

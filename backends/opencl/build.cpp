@@ -1,4 +1,4 @@
-// Kernels: from the cache's binary, else from source; what does not compile is left in a file to look at.
+// Builds kernels from cached binaries, else from source; sources that do not compile are dumped to a file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace tutti::opencl {
 namespace {
 
-constexpr size_t batch_size = 16;  // kernels per program: beyond that little is saved
+constexpr size_t batch_size = 16;  // kernels per program; more save little
 
-// What cached bytes start with. The sum keeps damaged bytes from drivers, which trust what they are given.
+// Header of cached bytes. The checksum keeps damaged bytes from drivers, which do not validate binaries.
 struct Header {
   char magic[8] = {'t', 'u', 't', 't', 'i', 'c', 'l', '2'};
   uint64_t sum = 0;
@@ -32,7 +32,7 @@ std::vector<std::byte> sealed(const void* data, size_t n) {
   return out;
 }
 
-/// What sealed() was given. Throws cl::Error(CL_INVALID_BINARY).
+/// The payload of bytes made by sealed(). Throws cl::Error(CL_INVALID_BINARY).
 std::span<const std::byte> opened(const std::vector<std::byte>& bytes) {
   Header header, expected;
   if (bytes.size() <= sizeof header) throw cl::Error(CL_INVALID_BINARY, "too short");
@@ -44,7 +44,7 @@ std::span<const std::byte> opened(const std::vector<std::byte>& bytes) {
   return data;
 }
 
-// A kernel's own entry says which program of the host's cache holds it, and under which name.
+// A kernel's cache entry contains the key of its program in the host's cache and the kernel's name in it.
 std::vector<std::byte> entry_of(const std::string& key, const std::string& name) {
   std::string text = key + "\n" + name;
   return sealed(text.data(), text.size());
@@ -71,7 +71,7 @@ std::string first_lines(const std::string& text, int count) {
 }  // namespace
 
 std::string Driver::options_of(bool exact) const {
-  std::string options = "-cl-std=CL1.2 -w";  // some compilers print how many warnings they have
+  std::string options = "-cl-std=CL1.2 -w";  // some compilers print the number of warnings
   if (exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   return options;
 }
@@ -80,7 +80,7 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
                                                 std::span<std::vector<std::byte>> caches) {
   alive();
   std::vector<sdk::KernelId> ids(sources.size());
-  std::vector<size_t> absent[2];  // by exactness: it is a compiler option
+  std::vector<size_t> absent[2];  // by exactness, because it is a compiler option
   for (size_t k = 0; k < sources.size(); ++k) {
     std::optional<Kernel> kernel;
     if (!caches[k].empty()) kernel = cached_kernel(sources[k], caches[k]);
@@ -96,7 +96,7 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
     for (size_t at = 0; at < list.size(); at += batch_size)
       batches.emplace_back(batch_of(sources, std::span(list).subspan(at, std::min(batch_size, list.size() - at))));
   std::vector<std::exception_ptr> errors = sdk::parallel_build(batches.size(), [&](size_t b) { compile(batches[b]); });
-  // The rest in the order of the sources, so that errors are always the same.
+  // Finishes in the order of the sources, so that errors are deterministic.
   for (size_t b = 0; b < batches.size(); ++b) {
     call("building kernels", [&] {
       if (errors[b]) std::rethrow_exception(errors[b]);
@@ -129,7 +129,7 @@ std::optional<Driver::Kernel> Driver::cached_kernel(const sdk::KernelSource& sou
     auto [key, name] = key_and_name(entry);
     auto [at, fresh] = cached_programs_.try_emplace(key);
     if (fresh) at->second = from_binary(host_.cache_get(key), options_of(source.exact));
-    if (at->second()) return checked_kernel(at->second, name, source);  // else it was refused before
+    if (at->second()) return checked_kernel(at->second, name, source);  // null: it was refused before
   } catch (const cl::Error& e) {
     refused(fmt::format("{}: {}", e.what(), code_text(e.err())));
   } catch (const Error& e) {
@@ -157,7 +157,7 @@ void Driver::finish(std::span<const sdk::KernelSource> sources, const Batch& b,
           list[0],
           Error(Code::compile, fmt::format("opencl: {}: kernel '{}' does not compile: {}\n({})", name_, first.entry,
                                            first_lines(log, 7), sdk::dump_failed_kernel(text, log, "cl"))));
-    // Whose fault it is shows one by one; texts that cannot stand beside each other still build.
+    // Building individually finds the faulty kernel; texts that only conflict with each other still build.
     host_.log(2, "opencl",
               fmt::format("{}: {} kernels do not compile together, so they are built one by one: {}", name_,
                           list.size(), first_lines(log, 4)));

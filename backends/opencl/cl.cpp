@@ -60,7 +60,7 @@ Code code_of(cl_int code) {
     case CL_OUT_OF_HOST_MEMORY:
     case CL_INVALID_BUFFER_SIZE: return Code::no_memory;
     case CL_DEVICE_NOT_AVAILABLE:
-    case CL_OUT_OF_RESOURCES:  // how drivers report a kernel that faulted
+    case CL_OUT_OF_RESOURCES:  // reported by drivers for a kernel that faulted
     case CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST:
     case CL_INVALID_COMMAND_QUEUE:
     case CL_INVALID_CONTEXT: return Code::device_lost;
@@ -68,7 +68,8 @@ Code code_of(cl_int code) {
     case CL_BUILD_PROGRAM_FAILURE:
     case CL_COMPILE_PROGRAM_FAILURE:
     case CL_LINK_PROGRAM_FAILURE: return Code::compile;
-    default: return code <= -1002 ? Code::device_lost : Code::internal;  // vendors' own codes, such as NVIDIA's -9999
+    // Vendor-specific codes, such as NVIDIA's -9999.
+    default: return code <= -1002 ? Code::device_lost : Code::internal;
   }
 }
 

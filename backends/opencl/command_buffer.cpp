@@ -15,7 +15,7 @@ struct CommandBufferApi {
   clFinalizeCommandBufferKHR_fn finalize = nullptr;
   clEnqueueCommandBufferKHR_fn enqueue = nullptr;
   clReleaseCommandBufferKHR_fn release = nullptr;
-  bool overlaps = false;  // one buffer may be in flight more than once
+  bool overlaps = false;  // whether one buffer may be in flight several times
 };
 
 namespace {
@@ -24,7 +24,7 @@ void need(cl_int code, const char* call) {
   if (code != CL_SUCCESS) throw cl::Error(code, call);
 }
 
-/// Intel's CPU runtime runs a command buffer's launches on one thread, so there it must be asked for.
+/// Intel's CPU runtime runs a command buffer's launches on one thread, so it must be enabled explicitly there.
 bool wanted(const cl::Platform& platform, const cl::Device& device) {
   if (const char* said = std::getenv("TUTTI_OPENCL_COMMAND_BUFFER"); said && *said)
     return std::string_view(said) != "0";
@@ -42,7 +42,7 @@ std::shared_ptr<const CommandBufferApi> command_buffers_of(const cl::Platform& p
   if (clGetDeviceInfo(device(), CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, sizeof required, &required,
                       nullptr) != CL_SUCCESS ||
       required != 0)
-    return nullptr;  // queues here have no properties
+    return nullptr;  // our queues have no properties
   auto api = std::make_shared<CommandBufferApi>();
   auto load = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
@@ -93,7 +93,7 @@ void CommandBuffer::enqueue(cl::Event* event) {
   if (!api_->overlaps) last_ = owned;
 }
 
-#else  // headers from before the extension
+#else  // headers older than the extension
 
 struct CommandBufferApi {};
 std::shared_ptr<const CommandBufferApi> command_buffers_of(const cl::Platform&, const cl::Device&) { return nullptr; }

@@ -14,12 +14,12 @@
 namespace tutti::opencl {
 namespace {
 
-// Queries of extensions, whose names not every version of the headers has.
+// Queries of extensions that older headers do not define.
 constexpr cl_device_info pci_bus_info_khr = 0x410F, uuid_khr = 0x106A, pci_domain_nv = 0x400A, pci_bus_nv = 0x4008,
                          pci_slot_nv = 0x4009, warp_size_nv = 0x4003, wavefront_width_amd = 0x4043,
                          free_memory_amd = 0x4039, sub_group_sizes_intel = 0x4108;
 
-/// The value of a fixed size, or nothing where the driver does not answer with exactly that.
+/// A value of fixed size; none if the driver's answer has another size.
 template <class T>
 std::optional<T> ask(const cl::Device& device, cl_device_info what) {
   T value = {};
@@ -33,7 +33,7 @@ std::string trimmed(std::string text) {
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 
-/// Without the list of build options that some drivers add: "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, …".
+/// Removes the list of build options that some drivers append: "OpenCL 3.0 PoCL 3.1+debian Linux, None+Asserts, …".
 std::string headline(const std::string& version) { return trimmed(version.substr(0, version.find("  "))); }
 
 bool is_cpu(const cl::Device& device) { return (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0; }
@@ -58,13 +58,13 @@ std::string pci_of(const cl::Device& device) {
   return at ? fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at->domain, at->bus, at->device, at->function) : "";
 }
 
-/// What the driver tells; of a device on the host no more than this process may have.
+/// The memory reported by the driver; for a device on the host at most this process's limit.
 uint64_t memory_of(const cl::Device& device) {
   uint64_t all = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
   return is_cpu(device) ? std::min(all, sdk::host_memory_total()) : all;
 }
 
-/// Where the device's memory is the host's: what is free there; else what the driver tells, or all of it.
+/// Free memory: the host's if the device shares it; else the driver's value, or `total`.
 uint64_t free_memory(const cl::Device& device, uint64_t total) {
   if (device.getInfo<CL_DEVICE_HOST_UNIFIED_MEMORY>()) return std::min(total, sdk::host_memory_left());
   if (has_extension(device, "cl_amd_device_attribute_query")) {
@@ -76,7 +76,7 @@ uint64_t free_memory(const cl::Device& device, uint64_t total) {
   return total;
 }
 
-/// Work-items that run in step, as far as extensions tell; else 1.
+/// Number of work-items in lockstep, if an extension reports it; else 1.
 uint32_t subgroup_of(const cl::Device& device) {
   if (is_cpu(device)) return 1;
   if (auto warp = ask<cl_uint>(device, warp_size_nv); warp && *warp > 0) return *warp;
@@ -88,7 +88,7 @@ uint32_t subgroup_of(const cl::Device& device) {
   return 1;
 }
 
-/// "" or why kernels cannot run there.
+/// "" or the reason why kernels cannot run on the device.
 std::string unusable(const cl::Device& device) {
   int major = 0, minor = 0;
   std::string version = device.getInfo<CL_DEVICE_VERSION>();  // "OpenCL 3.0 …"
@@ -152,7 +152,7 @@ void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& pl
 bool has_extension(const cl::Device& device, const std::string& name) {
   std::istringstream all(device.getInfo<CL_DEVICE_EXTENSIONS>());
   for (std::string one; all >> one;)
-    if (one.c_str() == name) return true;  // c_str: some drivers count a final NUL
+    if (one.c_str() == name) return true;  // c_str: some drivers include a final NUL
   return false;
 }
 
@@ -177,7 +177,7 @@ std::vector<Found> find_devices(const std::function<void(const std::string&)>& n
   }
   for (size_t k = 0; k < platforms.size(); ++k) add_platform(out, k, platforms[k]);
   for (const BrokenIcd& icd : icds) out.push_back(broken(fmt::format("OpenCL driver {}", icd.file), icd.why));
-  // What cannot be used takes no number from what can.
+  // Unusable devices come last, so that they do not affect the numbering of usable ones.
   std::stable_partition(out.begin(), out.end(), [](const Found& f) { return f.info.unusable.empty(); });
   for (const Found& f : out)
     if (!f.info.unusable.empty()) note(fmt::format("{}: {}", f.info.name, f.info.unusable));
@@ -189,14 +189,14 @@ sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device) {
   t.language = &sdk::Language::opencl_c();
   t.cpu_like = is_cpu(device);
   t.byte_storage = true;
-  t.half_storage = true;  // as 16-bit integers; arithmetic on them needs cl_khr_fp16
+  t.half_storage = true;  // as 16-bit integers; f16 arithmetic would need cl_khr_fp16
   t.max_local = static_cast<uint32_t>(std::min<size_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>(), 1u << 16));
   t.subgroup = subgroup_of(device);
   t.compute_units = std::max(1u, device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
   t.local_bytes = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
   t.max_allocation_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
   t.max_buffer_bytes = t.max_allocation_bytes;
-  // A buffer is a pointer among the arguments.
+  // A buffer argument is a pointer.
   t.max_arguments =
       static_cast<uint32_t>(std::clamp<size_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>() / 8, 16, 128));
   t.memory_bytes = memory_of(device);

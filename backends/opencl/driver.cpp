@@ -11,7 +11,7 @@
 namespace tutti::opencl {
 namespace {
 
-/// PoCL caches under the text's hash; its binaries are compiled once more, for groups of any size.
+/// PoCL has a cache keyed by the text's hash; getting its binaries would compile again, for groups of any size.
 bool caches_itself(const cl::Platform& platform) {
   const char* kept = std::getenv("POCL_KERNEL_CACHE");
   return platform.getInfo<CL_PLATFORM_NAME>().starts_with("Portable Computing Language") &&
@@ -45,7 +45,7 @@ Driver::Driver(const Found& found, const sdk::Host& host) : host_(host), name_(f
 Driver::~Driver() {
   try {
     queue_.finish();
-  } catch (...) {  // a lost device; what it held is freed all the same
+  } catch (...) {  // a lost device; its memory is freed anyway
   }
   for (auto& [memory, buffer] : pinned_)
     if (!buffer()) std::free(memory);
@@ -69,7 +69,7 @@ sdk::MemoryId Driver::do_allocate(uint64_t bytes, const std::string& what) {
   try {
     m.buffer = cl::Buffer(context_, CL_MEM_READ_WRITE, bytes);
     m.bytes = bytes;
-    // Drivers allocate late; the first use must not be where a training step fails.
+    // Drivers allocate lazily; touch the memory now, so that a lack of memory does not fail a training step.
     uint64_t last = bytes < 4 ? 1 : 4;
     cl_uchar zero = 0;
     queue_.enqueueFillBuffer(m.buffer, zero, bytes - last, last);
@@ -90,7 +90,7 @@ void Driver::do_release(sdk::MemoryId id) {
 }
 
 void* Driver::do_allocate_host(uint64_t bytes, const std::string& what) {
-  if (traits_.cpu_like) {  // the device reads any memory equally well
+  if (traits_.cpu_like) {  // the device reads all host memory equally well
     void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
     if (!memory)
       throw Error(Code::no_memory, fmt::format("opencl: no host memory for {} of {}", what, sdk::size_text(bytes)));
@@ -117,7 +117,7 @@ void Driver::do_release_host(void* memory) {
 void Driver::do_fill_zero(const sdk::Range& range) {
   Memory& m = memories_.at(range.memory);
   call("fill_zero", [&] {
-    // OpenCL wants offset and size to be multiples of the pattern; wide patterns are much faster.
+    // OpenCL requires offset and size to be multiples of the pattern size; wide patterns are much faster.
     auto fill = [&](auto pattern) { queue_.enqueueFillBuffer(m.buffer, pattern, range.offset, range.bytes); };
     uint64_t both = range.offset | range.bytes;
     if (both % 16 == 0)

@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Why the library that an .icd file names is no driver, or "". One that is loaded already is merely looked up.
+/// The reason why the library named by an .icd file is not a usable driver, or "". A library that is already loaded is
+/// not loaded again.
 std::string problem_of(const fs::path& file) {
   std::ifstream in(file);
   std::string library;

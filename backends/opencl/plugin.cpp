@@ -20,7 +20,7 @@ class OpenclPlugin : public sdk::RenderedPlugin {
 
   void init(sdk::Host host) override {
     Plugin::init(host);
-    // PoCL reads it when it starts; without it two of its workers may share one core while another idles.
+    // Read by PoCL at startup; without it two of its workers may share one core while another is idle.
     setenv("POCL_AFFINITY", "1", 0);
     if (std::filesystem::path folder = pocl_cache_folder(); !writable(folder)) {
       unwritable_ = folder.string();
@@ -50,7 +50,7 @@ class OpenclPlugin : public sdk::RenderedPlugin {
 
  private:
   std::vector<Found> found_;
-  std::string unwritable_;  // PoCL's cache folder, until that was said
+  std::string unwritable_;  // PoCL's cache folder, until the warning was logged
   std::optional<PrivatePoclCache> pocl_cache_;
 };
 

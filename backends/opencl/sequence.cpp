@@ -1,4 +1,4 @@
-// Sequences: what is prepared once, enqueued at every step, and waited for.
+// Sequences: prepared once, enqueued at every step, and waited for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tutti::opencl {
 namespace {
 
-/// The sizes without the trailing dimensions that are 1.
+/// The sizes without trailing dimensions of size 1.
 cl::NDRange range_of(const std::array<uint64_t, 3>& n, int dims) {
   if (dims == 1) return cl::NDRange(n[0]);
   return dims == 2 ? cl::NDRange(n[0], n[1]) : cl::NDRange(n[0], n[1], n[2]);
@@ -178,7 +178,7 @@ void Driver::enqueue(Run& run, cl::Event* event, const std::string*& doing) {
 uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   alive();
   Sequence& s = sequences_.at(sequence);
-  // Whoever never waits must not pile up events; one that failed stays, for the wait to come.
+  // Limits the number of pending events for callers that never wait. A failed event stays for the next wait.
   while (flights_.size() > 64 && flights_.front().last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() == CL_COMPLETE) {
     land(flights_.front());
     flights_.pop_front();
@@ -215,7 +215,7 @@ void Driver::land(const Flight& flight) {
 void Driver::do_wait(uint64_t ticket, uint64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
   alive();
-  // The queue is in order: the last event stands for all before it.
+  // The queue is in-order, so the last event covers all earlier ones.
   auto end = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& f) { return f.ticket > ticket; });
   if (end == flights_.begin()) return;
   const cl::Event& last = std::prev(end)->last;
@@ -224,11 +224,11 @@ void Driver::do_wait(uint64_t ticket, uint64_t timeout_ns) {
       try {
         last.wait();
       } catch (const cl::Error& e) {
-        if (e.err() != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) throw;  // land says which launches
+        if (e.err() != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) throw;  // land names the launches
       }
     } else {
-      // OpenCL has no timed wait. A few looks at once, then short sleeps, which leave the cores to a device that is a
-      // CPU.
+      // OpenCL has no wait with timeout. Polls a few times, then with short sleeps, which leave the cores to CPU
+      // devices.
       auto start = Clock::now();
       for (int looks = 0; last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE; ++looks) {
         auto passed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();

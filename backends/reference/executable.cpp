@@ -140,11 +140,11 @@ class ReferenceExecutable : public sdk::Executable {
   sdk::MemoryPlan plan_;
   std::vector<uint32_t> memory_;  // per value, or NONE
   std::vector<sdk::StateCopy> state_copies_;
-  std::vector<std::byte*> at_;  // per memory, once prepared
-  std::vector<Copy> copies_;    // likewise, in order
+  std::vector<std::byte*> at_;  // per region, once prepared
+  std::vector<Copy> copies_;    // in order, once prepared
   size_t saved_bytes_ = 0;
   bool timed_;
-  std::vector<uint64_t> moments_;  // between the nodes of the last run, and behind the copies
+  std::vector<uint64_t> moments_;  // times between the nodes of the last run and after the copies
   std::optional<sdk::HostAllocations> allocations_;
 };
 

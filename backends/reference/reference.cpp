@@ -72,7 +72,7 @@ class ReferenceSession : public sdk::Session {
     return make_executable(shared_, std::move(program), std::move(bound), options.flags & TUTTI_OPT_PROFILE);
   }
 
-  void wait(uint64_t ticket, uint64_t) override {  // every step is finished when run returns
+  void wait(uint64_t ticket, uint64_t) override {  // run is synchronous
     if (ticket > shared_.tickets)
       throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.tickets));
   }
@@ -103,7 +103,7 @@ class ReferencePlugin : public sdk::Plugin {
     sdk::Device d;
     d.name = "reference (float64 on the host)";
     d.driver = "tutti " TUTTI_VERSION;
-    d.kind = TUTTI_SOFTWARE;  // the host plays a device: the selector takes any other first
+    d.kind = TUTTI_SOFTWARE;  // emulated on the host, so the selector prefers any other device
     sdk::take_host_memory(d);
     return {d};
   }
@@ -113,7 +113,7 @@ class ReferencePlugin : public sdk::Plugin {
     for (const auto& [key, value] : options) {
       if (key != "threads")
         throw invalid(fmt::format("reference: unknown option '{}'", key), "the valid option is: threads");
-      if (parse_number<int>(value).value_or(0) < 1)  // accepted like on every CPU device; the records' loops use one
+      if (parse_number<int>(value).value_or(0) < 1)  // accepted as on every CPU device, but the loops use one thread
         throw invalid(fmt::format("reference: option threads is '{}'", value), "give a whole number of at least 1");
     }
     return std::make_unique<ReferenceSession>();

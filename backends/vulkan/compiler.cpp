@@ -11,7 +11,7 @@
 namespace tutti::vulkan {
 namespace {
 
-/// What glslang checks compute shaders against; the device's own limits are checked when the pipeline is made.
+/// Limits for glslang; the device's limits are checked when the pipeline is created.
 TBuiltInResource resources() {
   TBuiltInResource r = {};
   r.maxComputeWorkGroupCountX = r.maxComputeWorkGroupCountY = r.maxComputeWorkGroupCountZ = 65535;
@@ -39,7 +39,8 @@ std::string compiler_version() {
 }
 
 std::vector<uint32_t> compile_glsl(const std::string& source) {
-  static const bool ready = glslang::InitializeProcess();  // never finalized: sessions may live until the process ends
+  // Never finalized, because sessions may exist until the process ends.
+  static const bool ready = glslang::InitializeProcess();
   if (!ready) throw Error(Code::compile, "vulkan: glslang cannot be initialised");
   static const TBuiltInResource limits = resources();
   constexpr auto rules = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
@@ -54,7 +55,7 @@ std::vector<uint32_t> compile_glsl(const std::string& source) {
   program.addShader(&shader);
   if (!program.link(rules)) refuse(source, program.getInfoLog());
   std::vector<uint32_t> words;
-  glslang::SpvOptions options;  // the driver optimizes; nothing is reordered here
+  glslang::SpvOptions options;  // the driver optimizes; no optimization here
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
   if (words.empty()) refuse(source, "ERROR: no SPIR-V came out");
   return words;

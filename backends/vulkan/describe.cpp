@@ -1,4 +1,4 @@
-// What a physical device is and what of it kernels may use.
+// Describes physical devices and their features for kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ std::vector<VkQueueFamilyProperties> families_of(const Api& api, VkPhysicalDevic
   return families;
 }
 
-/// The family to take queue 0 of, or -1. The first with compute: where several have it, the first is the one that also
-/// draws, and drivers make it the strongest.
+/// The queue family to use, or -1: the first with compute. If there are several, the first one also supports graphics
+/// and is usually the fastest.
 int compute_family(const std::vector<VkQueueFamilyProperties>& families) {
   for (size_t i = 0; i < families.size(); ++i)
     if (families[i].queueCount && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) return static_cast<int>(i);
@@ -80,7 +80,7 @@ void measure_memory(const Api& api, PhysicalDevice& device) {
 
 namespace {
 
-/// What the driver says of a device, asked at once.
+/// All properties and features of a device.
 struct Answers {
   std::set<std::string> offered;  // extensions
   VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -118,7 +118,7 @@ struct Answers {
   bool offers(const char* name) const { return offered.contains(name); }
 };
 
-/// The facts that choose kernels and plan memory.
+/// Sets the traits for choosing kernels and planning memory.
 void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, PhysicalDevice& device) {
   const VkPhysicalDeviceLimits& limits = a.properties.properties.limits;
   sdk::Traits& traits = device.traits;
@@ -131,7 +131,7 @@ void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, Physi
   if (a.v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
     traits.max_rounds = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS, per invocation
   traits.max_buffer_bytes = limits.maxStorageBufferRange;
-  // A descriptor of texels is bound at offsets of whole texels, as those of storage buffers are.
+  // Texel buffers must support offsets in multiples of 16 bytes, like storage buffers.
   if (traits.cpu_like && limits.minTexelBufferOffsetAlignment <= 16) traits.max_texels = limits.maxTexelBufferElements;
   traits.max_arguments = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
@@ -150,7 +150,7 @@ void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, Physi
     device.subgroup_required = a.v11.subgroupSize;
     device.subgroups_per_group = a.sizes.maxComputeWorkgroupSubgroups;
   }
-  // Vulkan itself does not tell how many units a GPU has; 16 stands for a small one.
+  // Core Vulkan does not report the number of compute units; assumes 16, a small GPU.
   traits.compute_units =
       traits.cpu_like          ? static_cast<uint32_t>(usable_cpus())
       : a.nvidia.shaderSMCount ? a.nvidia.shaderSMCount

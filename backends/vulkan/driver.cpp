@@ -76,7 +76,7 @@ VulkanDriver::~VulkanDriver() { close(); }
 
 void VulkanDriver::close() {
   if (!device_) return;
-  api_.DeviceWaitIdle(device_);  // returns at once when the device is lost
+  api_.DeviceWaitIdle(device_);  // returns immediately if the device is lost
   for (auto& [id, sequence] : sequences_) destroy(sequence);
   for (Kernel& kernel : kernels_) api_.DestroyPipeline(device_, kernel.pipeline, nullptr);
   for (auto& [texels, layout] : layouts_) {

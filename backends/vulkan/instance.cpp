@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 
-/// What the user asked of the validation layer: "", "1" or "sync".
+/// Requested validation: "", "1" or "sync".
 std::string wanted_validation() {
   const char* value = std::getenv("TUTTI_VULKAN_VALIDATION");
   return !value || !*value || std::string_view(value) == "0" ? "" : value;
@@ -33,7 +33,7 @@ struct Instance::Messages {
       std::lock_guard lock(messages.mutex);
       messages.host.log(0, "vulkan", "validation: " + text);
       if (messages.first.empty()) messages.first = text;
-    } catch (...) {  // nothing may pass through the layer
+    } catch (...) {  // exceptions must not propagate into the layer
     }
     return VK_FALSE;
   }
@@ -78,7 +78,7 @@ void Instance::create(const sdk::Host& host) {
         VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
     listener.pfnUserCallback = Messages::receive;
     listener.pUserData = messages_.get();
-    info.pNext = &listener;  // for what happens while the instance is made and destroyed
+    info.pNext = &listener;  // for messages during creation and destruction of the instance
     if (wanted == "sync") {
       features.enabledValidationFeatureCount = 1;
       features.pEnabledValidationFeatures = &synchronization;

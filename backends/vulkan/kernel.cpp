@@ -1,4 +1,4 @@
-// Kernels: GLSL to a compute pipeline, through the cache.
+// Builds compute pipelines from GLSL, using the cache.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ struct Header {
   char magic[8] = {'t', 'u', 't', 't', 'i', 'v', 'k', '1'};
   uint64_t source = 0;  // hash of the text
   uint64_t words = 0, pipeline_bytes = 0;
-  uint64_t payload = 0;  // hash of all that follows
+  uint64_t payload = 0;  // hash of the data after the header
 };
 
 struct Entry {
@@ -26,7 +26,7 @@ struct Entry {
   std::vector<std::byte> pipeline;
 };
 
-/// Whether `cache` is a whole entry for that text.
+/// Whether `cache` is a valid entry for the text.
 bool unpack(const std::vector<std::byte>& cache, const std::string& text, Entry& entry) {
   Header header;
   if (cache.size() < sizeof header) return false;
@@ -149,7 +149,7 @@ VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLa
   VkPipeline pipeline = make_pipeline(source, entry.words, layout, driver_cache, result);
   if (result == VK_SUCCESS && !fits) {
     size_t bytes = 0;
-    // A driver that caches nothing gives the header alone.
+    // A driver without a cache returns only the header.
     if (api_.GetPipelineCacheData(device_, driver_cache, &bytes, nullptr) == VK_SUCCESS &&
         bytes > sizeof(VkPipelineCacheHeaderVersionOne)) {
       entry.pipeline.resize(bytes);
@@ -177,12 +177,12 @@ std::vector<sdk::KernelId> VulkanDriver::do_build_all(std::span<const sdk::Kerne
     }
     layouts.push_back(layout(texels_of(sources[k])));
   }
-  // Compiling is most of a cold start, and neither glslang nor pipelines share anything between kernels.
+  // Compilation dominates a cold start; kernels are independent, so they are compiled in parallel.
   std::vector<VkPipeline> pipelines(sources.size(), VK_NULL_HANDLE);
   std::vector<std::exception_ptr> errors = sdk::parallel_build(
       sources.size(), [&](size_t k) { pipelines[k] = build_one(sources[k], layouts[k].pipeline, caches[k]); });
   std::vector<sdk::KernelId> ids;
-  for (size_t k = 0; k < sources.size(); ++k) {  // those that worked are destroyed with the driver
+  for (size_t k = 0; k < sources.size(); ++k) {  // successful ones are destroyed with the driver
     if (!pipelines[k]) continue;
     kernels_.push_back({pipelines[k], layouts[k].pipeline, layouts[k].set, sources[k].written, texels_of(sources[k])});
     ids.push_back(static_cast<sdk::KernelId>(kernels_.size() - 1));

@@ -1,4 +1,4 @@
-// Allocations, and moving bytes between them and the host.
+// Allocations, and copies between them and the host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
   constexpr VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   std::vector<VkMemoryPropertyFlags> candidates;
   if (place == Place::device) {
-    // Where host and device share their memory, reads and writes need no copies on the device.
+    // If host and device share memory, reads and writes need no copies on the device.
     if (physical_.listed.kind != TUTTI_DISCRETE) candidates = {local | host | cached, local | host};
     candidates.insert(candidates.end(), {local, 0});
   } else if (place == Place::readback) {
@@ -167,7 +167,7 @@ void VulkanDriver::do_fill_zero(const sdk::Range& range) {
     std::memset(target.mapped + range.offset, 0, range.bytes);
     return;
   }
-  // Vulkan fills whole words; the bytes before and after them are written.
+  // Vulkan fills whole words; the remaining bytes at both ends are written from the host.
   constexpr std::byte zeros[4] = {};
   uint64_t end = range.offset + range.bytes, first = std::min((range.offset + 3) / 4 * 4, end),
            last = std::max(end / 4 * 4, first);

@@ -16,7 +16,7 @@ class VulkanPlugin : public sdk::RenderedPlugin {
     try {
       if (!instance_) instance_ = Instance::make(host_);
     } catch (const Error& e) {
-      // One entry that says why there is nothing to use, so that `tutti devices` and --device vulkan can tell.
+      // Lists one unusable entry with the reason, for `tutti devices` and --device vulkan.
       sdk::Device none;
       none.name = "no Vulkan device";
       none.unusable = fmt::format("{}{}{}", e.what(), e.remedy.empty() ? "" : "; ", e.remedy);
@@ -35,7 +35,8 @@ class VulkanPlugin : public sdk::RenderedPlugin {
   }
 
  private:
-  std::shared_ptr<Instance> instance_;  // kept as long as the plugin: like its library, drivers are not unloaded
+  // Kept as long as the plugin; drivers are not unloaded, like the plugin's library.
+  std::shared_ptr<Instance> instance_;
 };
 
 }  // namespace

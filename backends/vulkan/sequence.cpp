@@ -63,11 +63,11 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
 
   VkCommandBuffer to = sequence.buffer;
   VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;  // it may be submitted again before it is done
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;  // may be resubmitted while it is running
   need(api_.BeginCommandBuffer(to, &begin), "recording a sequence");
   if (sequence.clock)
     api_.CmdResetQueryPool(to, sequence.clock, 0, static_cast<uint32_t>(launches.size()) + (upload ? 2 : 1));
-  barrier(api_, to, work_stages, work_access);  // after whatever was submitted before
+  barrier(api_, to, work_stages, work_access);  // after all earlier submissions
   take_time(sequence);
 
   Hazards hazards;
@@ -135,7 +135,7 @@ std::vector<sdk::Interval> VulkanDriver::do_times(sdk::SequenceId id) {
                                 ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
        "reading times");
   uint64_t mask = physical_.timestamp_bits < 64 ? (uint64_t{1} << physical_.timestamp_bits) - 1 : ~uint64_t{0};
-  auto at = [&](size_t k) {  // since the first; a clock of few bits begins again at 0
+  auto at = [&](size_t k) {  // relative to the first; handles wrap-around of clocks with few bits
     return static_cast<uint64_t>(static_cast<double>((ticks[k] - ticks[0]) & mask) * physical_.timestamp_period);
   };
   std::vector<sdk::Interval> all;

@@ -165,7 +165,8 @@ class Card {
   std::condition_variable_any changed_;
   std::deque<std::function<void()>> waiting_;
   std::string error_;
-  std::jthread queue_{[this](const std::stop_token& stop) { serve(stop); }};  // the last member: it uses the others
+  // Last member, because the thread uses the others.
+  std::jthread queue_{[this](const std::stop_token& stop) { serve(stop); }};
 };
 
 }  // namespace card

@@ -1,5 +1,5 @@
-// A plugin for a card with memory of its own, a queue and a vendor's product: what stands between sdk::SimpleDevice and
-// the calls of card.h. Products in f32 are the vendor's; every other kernel is rendered, and built by compiler.cpp.
+// A plugin for a card with its own memory, a queue and a vendor's product: maps sdk::SimpleDevice to the calls of
+// card.h. f32 products use the vendor's library; every other kernel is rendered and built by compiler.cpp.
 #include <optional>
 
 #include "card.h"
@@ -16,8 +16,8 @@ using tutti::Code, tutti::Error;
 
 namespace {
 
-// What the vendor computes. What it declines goes to a rendered kernel: of a declined bias or ReLU the product stays
-// here, and a rendered pass does the rest.
+// Products with the vendor's library. Declined products use a rendered kernel; if only a bias or ReLU is declined, the
+// library computes the product and a rendered pass the rest.
 class Products : public sdk::Library {
  public:
   codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const override {
@@ -62,13 +62,13 @@ class Device : public sdk::SimpleDevice {
     return ids;
   }
 
-  // These three enqueue; finish waits.
+  // The next three functions enqueue work; finish waits for it.
   void copy(const sdk::Part& from, const sdk::Part& to) override { card_.copy(range(from), range(to)); }
   void launch(sdk::KernelId id, std::span<const sdk::Part> buffers, const std::array<uint32_t, 3>& groups) override {
     card_.launch(kernels_.at(id), ranges(buffers), groups);
   }
   void run_library(const void* call, std::span<const sdk::Part> buffers) override {
-    card_.product(*static_cast<const card::Product*>(call), ranges(buffers));  // what Products::matmul made
+    card_.product(*static_cast<const card::Product*>(call), ranges(buffers));  // made by Products::matmul
   }
   void finish() override { card_.wait(card_.newest()); }
 
@@ -84,7 +84,7 @@ class Device : public sdk::SimpleDevice {
   Products products_;
   Compiler compiler_;
   std::vector<HostKernel> kernels_;  // by KernelId
-  card::Card card_;                  // the last member: its queue may still run a kernel
+  card::Card card_;                  // last member, because its queue may still run a kernel
 };
 
 class Plugin : public sdk::RenderedPlugin {
@@ -98,7 +98,7 @@ class Plugin : public sdk::RenderedPlugin {
     card.name = "Card";
     card.driver = compiler_->command;
     card.unusable = compiler_->unusable;
-    card.kind = TUTTI_SOFTWARE;  // a real one says TUTTI_DISCRETE
+    card.kind = TUTTI_SOFTWARE;  // TUTTI_DISCRETE for a real card
     card.memory_total = card::memory_bytes;
     card.memory_free = card::memory_bytes - std::min<uint64_t>(card::taken_bytes, card::memory_bytes);
     return {card};

@@ -19,11 +19,11 @@ using tutti::Code, tutti::Error;
 
 namespace {
 
-// No -ffast-math: it would change what a NaN does. Kernels marked exact must not contract a * b + c either.
+// No -ffast-math: it would break NaN semantics. Kernels marked exact must not contract a * b + c either.
 constexpr const char* flags = "-std=c++14 -O3 -march=native -fno-math-errno -fno-trapping-math -w -fPIC -shared";
-constexpr size_t fewest = 8;  // kernels for one run of the compiler, which spends most of its time on starting
+constexpr size_t fewest = 8;  // minimum number of kernels per compiler run, because starting the compiler dominates
 
-// What a command line prints, while and after it runs.
+// Output of a running command.
 using Pipe = std::unique_ptr<FILE, int (*)(FILE*)>;
 Pipe started(const std::string& command) { return {popen((command + " 2>&1").c_str(), "r"), pclose}; }
 std::string output_of(Pipe pipe, bool& good) {
@@ -39,7 +39,7 @@ std::string output_of(Pipe pipe, bool& good) {
 CompilerInfo find_compiler() {
   const char* chosen = secure_getenv("CXX");
   CompilerInfo info{chosen && *chosen ? chosen : "c++", "", ""};
-  // The macros that it defines tell its version and what this CPU can do.
+  // Its predefined macros contain its version and this CPU's features.
   bool good = false;
   std::string macros = output_of(started(info.command + " -march=native -dM -E -x c++ /dev/null"), good);
   info.identity = info.command + " " + flags + sdk::cache_key("", macros);
@@ -61,9 +61,9 @@ Compiler::~Compiler() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-// A run of the compiler: several kernels become one shared object.
+// One compiler run, which builds several kernels to one shared object.
 struct Compiler::Job {
-  std::vector<size_t> list;  // numbers of the sources
+  std::vector<size_t> list;  // indices of the sources
   std::string text, file, key;
   Pipe pipe;
 };
@@ -81,11 +81,11 @@ Compiler::Job Compiler::start(std::span<const sdk::KernelSource> sources, std::v
 std::vector<HostKernel> Compiler::build(std::span<const sdk::KernelSource> sources,
                                         std::span<std::vector<std::byte>> caches) {
   std::vector<HostKernel> kernels(sources.size());
-  std::vector<size_t> absent[2];  // by exactness, which is an option of the compiler
+  std::vector<size_t> absent[2];  // by exactness, because it is a compiler option
   for (size_t k = 0; k < sources.size(); ++k)
     if (!(kernels[k] = find(caches[k]))) absent[sources[k].exact].push_back(k);
 
-  std::vector<Job> jobs;  // all run at the same time
+  std::vector<Job> jobs;  // run concurrently
   for (const std::vector<size_t>& all : absent) {
     auto cores = static_cast<size_t>(tutti::usable_cpus());
     size_t most = std::max(fewest, (all.size() + cores - 1) / cores);
@@ -98,7 +98,7 @@ std::vector<HostKernel> Compiler::build(std::span<const sdk::KernelSource> sourc
     Job job = std::move(jobs[j]);
     bool good = false;
     std::string log = output_of(std::move(job.pipe), good);
-    if (!good && job.list.size() > 1) {  // one by one, to find out which it is
+    if (!good && job.list.size() > 1) {  // build individually to find the failing kernel
       for (size_t k : job.list) jobs.push_back(start(sources, {k}));
       continue;
     }
@@ -112,7 +112,7 @@ std::vector<HostKernel> Compiler::build(std::span<const sdk::KernelSource> sourc
     std::string code{std::istreambuf_iterator<char>(in), {}};
     host_.cache_put(job.key, std::as_bytes(std::span(code)));
     for (size_t n = 0; n < job.list.size(); ++n) {
-      // A kernel's own entry says where its code is: the key of the shared object, and the symbol in there.
+      // A kernel's cache entry refers to its code: the key of the shared object and the symbol in it.
       std::string entry = job.key + " " + tutti::codegen::host_entry(n);
       auto bytes = std::as_bytes(std::span(entry));
       caches[job.list[n]].assign(bytes.begin(), bytes.end());
@@ -130,7 +130,7 @@ void Compiler::load(const std::string& key, const std::string& file) {
   libraries_.insert_or_assign(key, std::move(library));
 }
 
-// The kernel of a cache entry; null where the entry is empty or its shared object is no longer there.
+// The kernel of a cache entry; null if the entry is empty or its shared object is gone.
 HostKernel Compiler::find(const std::vector<std::byte>& entry) {
   std::string text(reinterpret_cast<const char*>(entry.data()), entry.size());
   size_t space = text.find(' ');

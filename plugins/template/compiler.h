@@ -1,4 +1,4 @@
-// Kernels by the host's C++ compiler: text in, functions out, compiled code in the engine's cache.
+// Compiles kernels with the host's C++ compiler and stores the compiled code in the engine's cache.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,8 +13,8 @@ using tutti::codegen::HostKernel;
 
 struct CompilerInfo {
   std::string command;   // $CXX, or c++
-  std::string identity;  // of the compiler and of the CPU that it compiles for
-  std::string unusable;  // why there is none, or ""
+  std::string identity;  // compiler version and target CPU
+  std::string unusable;  // reason why no compiler is usable, or ""
 };
 CompilerInfo find_compiler();
 
@@ -22,7 +22,7 @@ class Compiler {
  public:
   Compiler(const CompilerInfo& compiler, const tutti::sdk::Host& host);
   ~Compiler();
-  /// One function per source, with the promises of sdk::Driver::build_all.
+  /// Returns one function per source, with the semantics of sdk::Driver::build_all.
   std::vector<HostKernel> build(std::span<const tutti::sdk::KernelSource> sources,
                                 std::span<std::vector<std::byte>> caches);
 
@@ -35,6 +35,6 @@ class Compiler {
   CompilerInfo info_;
   std::string folder_;  // private to this object
   tutti::sdk::Host host_;
-  std::map<std::string, std::unique_ptr<void, int (*)(void*)>> libraries_;  // by their keys in the host's cache
+  std::map<std::string, std::unique_ptr<void, int (*)(void*)>> libraries_;  // key: key in the host's cache
   int files_ = 0;
 };

@@ -1,8 +1,8 @@
-// A complete plugin: a device that can allocate, copy, build kernels and launch them, the list of such devices, and the
-// one exported function. sdk::RenderedPlugin does the rest: it checks and plans programs, renders their kernels in the
-// language of the device's Traits, and keeps them in the cache.
+// A complete plugin: a device that can allocate, copy, build and launch kernels, the list of devices, and the exported
+// function. sdk::RenderedPlugin does the rest: it checks and plans programs, renders kernels in the language of the
+// device's Traits, and caches them.
 //
-// For another device, replace the body of each call of Device by what the device's API offers.
+// For another device, replace the body of each method of Device by calls of the device's API.
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,18 +24,18 @@ namespace {
 constexpr uint32_t alignment = 64;  // a cache line, and the widest vector register
 constexpr uint64_t local_bytes = 32768;
 
-// What decides which kernels this device is given; docs/PLUGINS.md explains every fact.
+// Properties that select kernels for this device; docs/PLUGINS.md explains each of them.
 sdk::Traits traits_of(const CompilerInfo& compiler, uint64_t memory_bytes) {
   sdk::Traits t;
   t.language = &sdk::Language::cpp();
-  t.cpu_like = true;      // kernels that loop much and have no barriers
-  t.half_storage = true;  // 16-bit elements can be stored one by one
+  t.cpu_like = true;      // kernels with long loops and without barriers
+  t.half_storage = true;  // 16-bit elements can be stored individually
   t.compute_units = static_cast<uint32_t>(tutti::usable_cpus());
   t.local_bytes = local_bytes;
   t.memory_bytes = memory_bytes;
   t.max_arguments = 64;
   t.alignment = alignment;
-  t.identity = compiler.identity;  // another compiler or CPU: other cache entries
+  t.identity = compiler.identity;  // part of the cache key: compiler and CPU
   return t;
 }
 
@@ -46,7 +46,7 @@ class Device : public sdk::SimpleDevice {
 
   const sdk::Traits& traits() const override { return traits_; }
 
-  // Memory is known by a number of the device's own choosing: an address here. 0 says that there is not so much.
+  // The device chooses memory ids; here they are addresses. Returns 0 if there is not enough memory.
   uint64_t allocate(uint64_t bytes) override {
     return reinterpret_cast<uint64_t>(std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
   }
@@ -66,7 +66,7 @@ class Device : public sdk::SimpleDevice {
     return ids;
   }
 
-  // A kernel's arguments are its buffers alone: shapes and numbers are text of the kernel. One call computes one group.
+  // A kernel's arguments are only buffers; shapes and numbers are in its text. One call computes one group.
   void launch(sdk::KernelId id, std::span<const sdk::Part> buffers, const std::array<uint32_t, 3>& groups) override {
     std::vector<void*> arguments;
     for (const sdk::Part& part : buffers) arguments.push_back(at(part));
@@ -95,20 +95,20 @@ class Plugin : public sdk::RenderedPlugin {
   const char* name() const override { return "myplugin"; }  // as in the manifest
   const char* version() const override { return TUTTI_VERSION; }
 
-  // A device that does not work is listed with the reason why not.
+  // An unusable device is listed with the reason.
   std::vector<sdk::Device> devices() override {
     if (!compiler_) compiler_ = find_compiler();
     sdk::Device host;
     host.name = "Host threads";
     host.driver = compiler_->command;
     host.unusable = compiler_->unusable;
-    host.kind = TUTTI_SOFTWARE;   // a GPU says TUTTI_DISCRETE or TUTTI_INTEGRATED
-    sdk::take_host_memory(host);  // a GPU tells its own
+    host.kind = TUTTI_SOFTWARE;   // TUTTI_DISCRETE or TUTTI_INTEGRATED for GPUs
+    sdk::take_host_memory(host);  // GPUs report their own memory
     return {host};
   }
 
  protected:
-  // A device of its own for every session; sdk::make_driver puts an in-order queue before it.
+  // Creates a device for every session; sdk::make_driver adds an in-order queue.
   std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override {
     return sdk::make_driver(std::make_unique<Device>(*compiler_, devices()[device].memory_total, host_));
   }

@@ -1,4 +1,4 @@
-// Threads that share a range of numbers.
+// A thread pool for loops over an index range.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,7 @@ class Pool {
   using Body = std::function<void(uint64_t first, uint64_t last)>;
 
   explicit Pool(unsigned threads) {
-    for (unsigned t = 1; t < threads; ++t) threads_.emplace_back([this] { serve(); });  // the caller is one as well
+    for (unsigned t = 1; t < threads; ++t) threads_.emplace_back([this] { serve(); });  // the caller is a worker too
   }
   ~Pool() {
     body_ = nullptr;
@@ -20,11 +20,11 @@ class Pool {
     for (std::thread& t : threads_) t.join();
   }
 
-  /// Calls body for parts of 0 … count - 1 on all threads; returns when all are done.
+  /// Calls body for subranges of [0, count) on all threads; returns when all are done.
   void run(uint64_t count, const Body& body) {
     if (count < 2 || threads_.empty()) return body(0, count);
     body_ = &body, count_ = count, next_ = 0, busy_ = static_cast<uint32_t>(threads_.size());
-    grain_ = std::max<uint64_t>(1, count / (8 * (threads_.size() + 1)));  // parts small enough to even out
+    grain_ = std::max<uint64_t>(1, count / (8 * (threads_.size() + 1)));  // small parts for load balancing
     begin();
     take();
     for (uint32_t busy; (busy = busy_) > 0;) busy_.wait(busy);
@@ -45,7 +45,7 @@ class Pool {
   }
 
   std::vector<std::thread> threads_;
-  std::atomic<uint32_t> round_ = 0, busy_ = 0;  // launches begun; threads that are still at the last one
+  std::atomic<uint32_t> round_ = 0, busy_ = 0;  // number of started loops; threads still working on the last one
   std::atomic<uint64_t> next_ = 0;
   uint64_t count_ = 0, grain_ = 1;
   const Body* body_ = nullptr;

@@ -15,18 +15,18 @@ namespace {
 
 constexpr uint32_t spirv_magic = 0x07230203;
 
-/// The facts of Traits that an adapter's limits tell.
+/// Traits derived from an adapter's limits.
 sdk::Traits traits_of(const WGPULimits& limits, const std::string& identity) {
   sdk::Traits t;
   t.language = &glsl_for_naga();
   t.byte_storage = t.half_storage = false;  // WebGPU stores 32-bit words
   t.max_local = std::min(256u, limits.maxComputeInvocationsPerWorkgroup);
   t.local_bytes = limits.maxComputeWorkgroupStorageSize;
-  t.max_arguments = std::min(16u, limits.maxStorageBuffersPerShaderStage - 1);  // and one for numbers
+  t.max_arguments = std::min(16u, limits.maxStorageBuffersPerShaderStage - 1);  // one more for numbers
   t.alignment = std::max(256u, limits.minStorageBufferOffsetAlignment);
   t.max_buffer_bytes = limits.maxStorageBufferBindingSize;
   t.max_allocation_bytes = limits.maxBufferSize;
-  t.max_rounds = 60000;  // of a loop, in all: lavapipe ends one after 65535, and naga adds some
+  t.max_rounds = 60000;  // lavapipe ends loops after 65535 rounds, and naga adds some
   t.identity = identity;
   return t;
 }
@@ -38,11 +38,11 @@ std::string text_of(WGPUStringView s) {
   return s.length == WGPU_STRLEN ? std::string(s.data) : std::string(s.data, s.length);
 }
 
-/// WebGPU copies whole 32-bit words alone; a tensor of bytes may begin and end inside of one.
+/// WebGPU copies only whole 32-bit words; a tensor of bytes may begin and end within a word.
 struct Device::Words {
   explicit Words(const sdk::Part& p)
       : begin(p.offset / 4 * 4), bytes((p.offset + p.bytes + 3) / 4 * 4 - begin), before(p.offset - begin) {}
-  uint64_t begin, bytes, before;  // before: bytes of the first word that are not of the part
+  uint64_t begin, bytes, before;  // before: bytes of the first word before the part
 };
 
 Device::Device(WGPUInstance instance, WGPUAdapter adapter, const std::string& name) {
@@ -113,7 +113,7 @@ void Device::write(const sdk::Part& to, const void* from) {
   Words words(to);
   if (words.bytes == to.bytes) {
     wgpuQueueWriteBuffer(queue_.get(), memory, to.offset, from, to.bytes);
-  } else {  // its first and last word keep their other bytes
+  } else {  // preserves the other bytes of the first and last word
     std::vector<std::byte> whole(words.bytes);
     get(memory, words, whole.data());
     std::memcpy(whole.data() + words.before, from, to.bytes);
@@ -130,7 +130,7 @@ void Device::read(const sdk::Part& from, void* to) {
   std::memcpy(to, whole.data() + words.before, from.bytes);
 }
 
-/// Device memory cannot be mapped, so it is copied to a buffer that can.
+/// Device memory cannot be mapped, so it is copied to a mappable buffer.
 void Device::get(WGPUBuffer from, const Words& words, void* to) {
   Buffer staging = make(words.bytes, WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst);
   check("read");
@@ -173,7 +173,7 @@ std::vector<sdk::KernelId> Device::build_all(std::span<const sdk::KernelSource> 
   return ids;
 }
 
-/// `cache` holds the text's SPIR-V.
+/// `cache` holds the SPIR-V of the source.
 Device::Kernel Device::kernel_of(const sdk::KernelSource& source, std::vector<std::byte>& cache) {
   std::vector<uint32_t> code(cache.size() / 4);
   if (!code.empty()) std::memcpy(code.data(), cache.data(), code.size() * 4);
@@ -190,7 +190,7 @@ Device::Kernel Device::kernel_of(const sdk::KernelSource& source, std::vector<st
   Owned<WGPUShaderModule, wgpuShaderModuleRelease> shader(wgpuDeviceCreateShaderModule(device_.get(), &wanted));
   if (!error_.empty()) refuse_kernel(source.text, reported());
 
-  // One binding per parameter, in their order; one more where the text reads `numbers`.
+  // One binding per parameter in order, and one for `numbers` if the text uses them.
   std::vector<WGPUBindGroupLayoutEntry> entries(source.buffers(), WGPU_BIND_GROUP_LAYOUT_ENTRY_INIT);
   for (uint32_t i = 0; i < entries.size(); ++i) {
     entries[i].binding = i;

@@ -6,9 +6,9 @@ const Language& glsl_for_naga() {
   static const Language language = [] {
     Language l = Language::glsl();
     l.name = "GLSL for naga";
-    // A dispatch may not use one buffer for reading alone and for writing, and the arena is one buffer.
+    // A dispatch may not bind one buffer as both read-only and writable, and the arena is one buffer.
     l.read_only = "";
-    // Nor may two variables share a binding: four neighbours are moved one by one.
+    // Two variables may not share a binding, so four adjacent elements are accessed individually.
     l.views = {};
     l.neighbours =
         "#define {name}4(i) {type}4({name}_[4 * (i)], {name}_[4 * (i) + 1], {name}_[4 * (i) + 2], {name}_[4 * (i) + "
@@ -17,9 +17,10 @@ const Language& glsl_for_naga() {
         "v_.y; "
         "{name}_[at_ + 2] = v_.z; {name}_[at_ + 3] = v_.w; }} while (false)\n";
     l.texels = "";
-    // By the comparison that naga makes of !=, a NaN differs from nothing.
+    // naga translates != to a comparison that is false for NaN.
     l.unequal = "!({a} == {b})";
-    // naga drops NoContraction. No compiler knows that a dispatch has fewer than 65536 groups, so that nothing changes.
+    // naga drops NoContraction. This expression never changes the value, but only because a dispatch has fewer than
+    // 65536 groups, which compilers do not know.
     l.kept = "kept_({value})";
     l.words.set("PRECISE",
                 "float kept_(float x) { return uintBitsToFloat(floatBitsToUint(x) ^ (gl_NumWorkGroups.x >> 16)); }\n");

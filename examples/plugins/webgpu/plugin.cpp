@@ -1,4 +1,5 @@
-// WebGPU's adapters as Tutti's devices. Begin in language.cpp: what naga lacks of the SDK's GLSL.
+// Provides WebGPU adapters as devices of Tutti. Start reading in language.cpp, which lists the differences between
+// naga's and the SDK's GLSL.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ class Plugin : public sdk::RenderedPlugin {
   }
 
  private:
-  /// Those over Vulkan, whose shaders are SPIR-V as well: an adapter of another API is mostly the same device.
+  /// Adapters that use Vulkan, whose shaders are SPIR-V too; adapters of other APIs are usually the same devices.
   const std::vector<Adapter>& adapters() {
     if (instance_) return adapters_;
     WGPUInstanceExtras only = {};
@@ -61,8 +62,8 @@ class Plugin : public sdk::RenderedPlugin {
              : info.adapterType == WGPUAdapterType_IntegratedGPU ? TUTTI_INTEGRATED
                                                                  : TUTTI_SOFTWARE;
     wgpuAdapterInfoFreeMembers(info);
-    // WebGPU does not tell a device's memory, which Tutti's planner asks for. What a discrete GPU has is at least its
-    // largest buffer; the others use the host's.
+    // WebGPU does not report memory sizes, which Tutti's planner needs. A discrete GPU has at least the size of its
+    // largest buffer; others use the host's memory.
     d.memory_total = limits.maxBufferSize;
     if (d.kind != TUTTI_DISCRETE)
       d.memory_total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

@@ -12,7 +12,7 @@ using tutti::Code, tutti::Error;
 
 namespace {
 
-// What glslang checks shaders against; WebGPU checks the device's own limits.
+// Limits for glslang; WebGPU checks the device's limits.
 TBuiltInResource resources() {
   TBuiltInResource r{};
   r.maxComputeWorkGroupCountX = r.maxComputeWorkGroupCountY = r.maxComputeWorkGroupCountZ = 65535;
@@ -37,7 +37,8 @@ void refuse_kernel(const std::string& glsl, const std::string& log) {
 }
 
 std::vector<uint32_t> to_spirv(const std::string& glsl) {
-  static const bool ready = glslang::InitializeProcess();  // never finalized: sessions may live until the process ends
+  // Never finalized, because sessions may exist until the process ends.
+  static const bool ready = glslang::InitializeProcess();
   if (!ready) throw Error(Code::compile, "webgpu: glslang cannot be initialised");
   static const TBuiltInResource limits = resources();
   glslang::TShader shader(EShLangCompute);
