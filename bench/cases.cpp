@@ -22,7 +22,7 @@ namespace {
 
 void output(Graph& g, Value y) { g.set_state("y", y); }
 
-/// Of M x N x K, or of a batch of them.
+/// The graph of a product M x N x K, or of a batch of products.
 template <bool ta, bool tb>
 Graph product(const Shape& s, DType t) {
   Graph g;
@@ -37,7 +37,7 @@ Graph product(const Shape& s, DType t) {
   return g;
 }
 
-/// The parts of a convolution of "same" size, stride 1.
+/// Shapes of a convolution with "same" padding and stride 1.
 struct Conv {
   Shape x, w, y;
   Conv2dOptions options;

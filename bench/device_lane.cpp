@@ -22,14 +22,14 @@ std::unique_ptr<Session> open_session(const Device& device, const Options& optio
   rethrow_open(e, device, precision);
 }
 
-/// Numbers in (0, 1), or for integers below `limit`, in every state that is read.
+/// Fills every state that is read with numbers in (0, 1), or integers below `limit`.
 void fill_states(Session& session, const Graph& g, int64_t limit) {
   for (const State& s : g.states()) {
     if (s.before == none) continue;
     const TensorType& type = g.info(s.before).type;
     auto n = static_cast<size_t>(num_elements(type.shape)), size = size_of(type.dtype);
     std::vector<std::byte> data(n * size);
-    size_t pattern = std::min<size_t>(n, 64007);  // repeated: storing single elements takes its time
+    size_t pattern = std::min<size_t>(n, 64007);  // repeated, because storing single elements is slow
     for (size_t i = 0; i < pattern; ++i) {
       uint64_t random = i * 2654435761u;
       double x = is_float(type.dtype) ? static_cast<double>(random % 2001 + 1) / 2003
@@ -66,7 +66,7 @@ class RunningOp : public Running {
   }
 
   void describe(Measurement& m) override {
-    m.cost = estimate_cost(Lowered(graph_).program());  // as the op is written, so that every lane has the same
+    m.cost = estimate_cost(Lowered(graph_).program());  // for the op as written, so that it is the same for all lanes
     m.planned_bytes = step_->planned_bytes();
     m.peak_bytes = session_->peak_bytes();
   }
@@ -121,7 +121,7 @@ class DeviceLane : public Lane {
     try {
       Session accepted(device_, options_);
     } catch (const Error& e) {
-      if (e.code == Code::invalid) throw;  // what else goes wrong is the measurements' to tell
+      if (e.code == Code::invalid) throw;  // other errors are reported by the measurements
     }
   }
   const LaneInfo& info() const override { return info_; }

@@ -1,4 +1,4 @@
-// A result as JSON, and back.
+// Converts results to and from JSON.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -9,17 +9,17 @@
 namespace tutti::bench {
 namespace {
 
-/// One lane's part in a case.
+/// State of one lane in the measurement of a case.
 struct Turn {
   Lane* lane = nullptr;
   Measurement* m = nullptr;
   std::unique_ptr<Running> running;
-  std::vector<double> seconds = {};  // of one run, by repetition
+  std::vector<double> seconds = {};  // per run, by repetition
   double spent = 0;
-  int64_t runs = 1;  // per repetition
+  int64_t runs = 1;  // runs per repetition
   bool warm = false;
 
-  /// Does one thing on the lane; what it throws becomes the measurement's status and ends the lane's part.
+  /// Runs an action on the lane; an exception sets the measurement's status and ends the lane's part.
   template <class F>
   void attempt(F&& f) {
     try {
@@ -54,7 +54,7 @@ struct Turn {
   }
 };
 
-/// How many runs fill one repetition. A long run is a repetition already.
+/// Computes the number of runs per repetition. A single long run fills a repetition.
 void calibrate(Turn& t, const MeasureOptions& o) {
   double target = o.seconds / o.repetitions;
   double one = t.running->run(1);
@@ -109,7 +109,7 @@ std::vector<Measurement> measure(const Case& c, const std::vector<Lane*>& lanes,
     t.m->seconds = summarize(t.seconds);
     if (counted.flops == 0) counted = t.m->cost;
   }
-  // A peer says nothing of its program: products are the same work whoever does them, bytes are not.
+  // Peers do not report their program's cost. Product FLOPs are the same for all lanes, bytes are not.
   for (Turn& t : turns)
     if (t.m->measured() && t.lane->info().peer && c.model) t.m->cost.flops = counted.flops;
   std::erase_if(all, [](const Measurement& m) { return m.status == "stopped"; });
@@ -119,9 +119,9 @@ std::vector<Measurement> measure(const Case& c, const std::vector<Lane*>& lanes,
 void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_ptr<Lane>>& lanes,
                    const std::vector<Precision>& precisions, const MeasureOptions& options) {
   MeasureOptions how = options;
-  how.repetitions = 20;  // short ones: the best of them counts, and a busy machine spoils long ones
+  how.repetitions = 20;  // many short repetitions: the best one is used, and other load disturbs long ones
   how.seconds = options.quick ? 0.02 : options.seconds / 4;
-  constexpr double longest = 0.4;  // seconds of one product
+  constexpr double longest = 0.4;  // maximum seconds of one product
   std::vector<int64_t> sizes =
       options.quick ? std::vector<int64_t>{64, 128} : std::vector<int64_t>{256, 512, 1024, 2048, 4096, 8192};
   std::vector<int64_t> sides =

@@ -1,4 +1,4 @@
-// A result as one page without outside references and without scripts.
+// Renders a result as a self-contained page without scripts.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -43,7 +43,7 @@ void Labels::keep_clear_line(double x0, double y0, double x1, double y1) {
 std::string Labels::place(double x, double y, const std::string& text) {
   constexpr std::pair<double, double> directions[] = {{1, 0}, {-1, 0}, {0, 1},  {0, -1},
                                                       {1, 1}, {-1, 1}, {1, -1}, {-1, -1}};
-  double w = 7.2 * static_cast<double>(text.size()) + 2, h = 13;  // about: the page's font is the reader's
+  double w = 7.2 * static_cast<double>(text.size()) + 2, h = 13;  // approximate, because the reader's font is unknown
   std::optional<Box> best;
   bool found = false;
   for (double far = 9; far < 120 && !found; far += 12)

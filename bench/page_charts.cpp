@@ -1,4 +1,4 @@
-// Bars, and lines over time.
+// Bar charts, and line charts over time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string against(double ratio) {
 }  // namespace
 
 std::string bars(const Result& r, const CaseName& c) {
-  constexpr double longest = 8;  // times the fastest
+  constexpr double longest = 8;  // bars are cut at this multiple of the fastest
   std::vector<const Measurement*> rows;
   double fastest = 0, slowest = 0;
   for (const Measurement& m : r.measurements) {

@@ -1,4 +1,4 @@
-// Rooflines (Williams, Waterman, Patterson, "Roofline", 2009).
+// Roofline charts (Williams, Waterman, Patterson, "Roofline", 2009).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Dot {
   double intensity, gflops;
 };
 
-/// The numbers of one chart.
+/// Data of one chart.
 struct Roofline {
   double memory, cache, ceiling;  // GB/s, GB/s, GFLOP/s
   std::vector<Dot> dots;
@@ -46,7 +46,7 @@ class Drawing {
     for (const Dot& d : r_.dots) labels_.keep_clear(x_(d.intensity), y_(d.gflops));
   }
 
-  /// Up the slope of a rate of copies, then along the ceiling.
+  /// Draws a roof: the slope of a memory rate, then the ceiling.
   void roof(double gb_per_s, const char* kind) {
     double x0 = std::pow(10, x_.low), floor = std::pow(10, y_.low), corner = r_.ceiling / gb_per_s;
     if (gb_per_s * x0 < floor) x0 = floor / gb_per_s;
@@ -57,7 +57,7 @@ class Drawing {
     labels_.keep_clear_line(bx, by, x_.to, by);
   }
 
-  /// A label in the middle of a roof's slope, or above the ceiling.
+  /// Adds a label in the middle of a roof's slope, or above the ceiling.
   void name_slope(double gb_per_s, const char* where) {
     double low = std::max(std::pow(10, x_.low), std::pow(10, y_.low) / gb_per_s), corner = r_.ceiling / gb_per_s;
     double at = std::sqrt(low * corner);

@@ -1,5 +1,4 @@
-// The head of the page. Colours are the Okabe-Ito palette (told apart also by those who see few colours), lighter on
-// dark.
+// The head of the page. Colours are the Okabe-Ito palette (distinguishable with colour blindness), lighter on dark.
 #include "bench/page_style.h"
 
 #include <fmt/format.h>

@@ -21,13 +21,13 @@ namespace tutti::bench {
 namespace {
 
 using Json = nlohmann::json;
-constexpr double patience = 240;  // seconds for one answer: a first import or a compilation takes its time
+constexpr double patience = 240;  // timeout in seconds for one answer; the first import and compilations are slow
 
-/// A child that answers lines with lines.
+/// A child process with a line-based request protocol.
 class Process {
  public:
   explicit Process(const PeerOptions& o) : name_(o.name) {
-    int ends[2];  // a socket, so that a write to a child that ended is an error and no signal
+    int ends[2];  // a socket, so that writing to a terminated child gives an error instead of a signal
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       throw Error(Code::internal, fmt::format("peer {}: {}", o.name, std::strerror(errno)));
     socket_ = ends[0];
@@ -38,7 +38,7 @@ class Process {
     std::vector<std::string> words = {o.python, "-B", "-u", o.script, o.name, "--threads", std::to_string(o.threads)};
     std::vector<std::string> settings;
     for (char** e = environ; *e; ++e) settings.emplace_back(*e);
-    // Our threads are bound to cores of their own; a peer whose threads share one core would be judged by that.
+    // Binds the peer's threads to cores, like Tutti's; the comparison would be unfair if they shared a core.
     if (!std::getenv("OMP_PROC_BIND")) settings.emplace_back("OMP_PROC_BIND=true");
     pid_t pid = -1;
     int error = posix_spawnp(&pid, o.python.c_str(), &actions, nullptr, pointers_to(words).data(),
@@ -56,7 +56,7 @@ class Process {
   Process(const Process&) = delete;
   ~Process() { stop(); }
 
-  /// Throws Error(declined) where the peer says so, Error(internal) when it fails, ends or stays silent.
+  /// Throws Error(declined) if the peer declines, Error(internal) if it fails, ends or times out.
   Json ask(const Json& request) {
     if (socket_ < 0) throw Error(Code::internal, fmt::format("peer {}: it has ended", name_));
     std::string line = request.dump() + "\n";
@@ -122,13 +122,13 @@ class RunningPeer : public Running {
   ~RunningPeer() override {
     try {
       process_->ask({{"do", "close"}, {"number", number_}});
-    } catch (const std::exception&) {  // it has ended, and the next case says so
+    } catch (const std::exception&) {  // the process has ended; the next case reports it
     }
   }
   double run(int64_t runs) override {
     return process_->ask({{"do", "run"}, {"number", number_}, {"runs", runs}}).at("seconds");
   }
-  void describe(Measurement& m) override { m.cost = cost_; }  // of a model: what a device counts, see measure.cpp
+  void describe(Measurement& m) override { m.cost = cost_; }  // for models, the device's count is used, see measure.cpp
 
  private:
   std::shared_ptr<Process> process_;

@@ -88,7 +88,7 @@ std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(
 
 namespace {
 
-/// Of three digits.
+/// Number of decimals for three significant digits.
 int decimals(double x) {
   double size = std::abs(x);
   return size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.0995 ? 3 : 4;

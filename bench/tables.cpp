@@ -1,4 +1,4 @@
-// A result as text: tables for a terminal, and CSV.
+// Text output of results: tables for terminals, and CSV.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The arguments of every driver's calls.
+// Checks the arguments of driver calls.
 #include "sdk/driver.h"
 
 #include <fmt/format.h>
@@ -143,7 +143,7 @@ void Driver::check_launch(const Launch& launch) const {
       refuse("a copy takes two ranges of one size");
     return;
   }
-  if (launch.library) return;  // its buffers are its own affair
+  if (launch.library) return;  // library calls check their own buffers
   auto kernel = kernels_.find(launch.kernel);
   if (kernel == kernels_.end()) refuse(fmt::format("there is no kernel {}", launch.kernel));
   const std::vector<bool>& texels = kernel->second;

@@ -14,11 +14,12 @@ namespace tutti::sdk {
 namespace {
 
 constexpr size_t alignment = 64;
-alignas(alignment) std::byte nothing[alignment];  // what empty buffers point at, so that memcpy of 0 bytes is legal
+alignas(alignment) std::byte nothing[alignment];  // target of empty buffers, so that memcpy of 0 bytes is legal
 
-constexpr size_t worth_a_look = 1 << 20;  // below, asking takes longer than it can spare
+constexpr size_t worth_a_look = 1 << 20;  // smaller sizes are not worth the query
 
-// Asking for more than there is would be granted by an overcommitting kernel and killed at the first touch.
+// With overcommit, allocating more than the available memory would succeed, and the process would be killed on first
+// access.
 bool beyond_room(size_t bytes) { return bytes >= worth_a_look && bytes > host_memory_left(); }
 
 }  // namespace

@@ -18,25 +18,25 @@ struct TuttiExecutable {
   std::unique_ptr<tutti::sdk::Executable> impl;
   size_t feeds;
   bool prepared = false, staged = false, profiled = false, ran = false;
-  std::vector<tutti::sdk::KernelTime> times;  // what `times` handed out last
+  std::vector<tutti::sdk::KernelTime> times;  // last result of `times`
   std::vector<TuttiNodeTime> raw_times;
 };
 
 struct TuttiSession {
   std::unique_ptr<tutti::sdk::Session> impl;
   std::vector<std::unique_ptr<TuttiExecutable>> executables;
-  ~TuttiSession() { executables.clear(); }  // before the session that they use
+  ~TuttiSession() { executables.clear(); }  // destroyed before the session that they use
 };
 
 namespace tutti::sdk {
 namespace {
 
-/// Whether a struct that grows is large enough to have `field`.
+/// Whether a versioned struct is large enough to have `field`.
 #define TUTTI_HAS(pointer, field) \
   ((pointer)->size >=             \
    offsetof(std::remove_cv_t<std::remove_pointer_t<decltype(pointer)>>, field) + sizeof((pointer)->field))
 
-/// Fills the caller's buffer as far as its size reaches; cuts the text between two UTF-8 characters. Allocates nothing.
+/// Fills the caller's struct up to its size; truncates the text at a UTF-8 character boundary. Allocates nothing.
 int32_t report(TuttiError* error, int32_t code, uint32_t node, std::initializer_list<std::string_view> parts) noexcept {
   if (!error) return code;
   if (TUTTI_HAS(error, code)) error->code = code;
@@ -61,7 +61,7 @@ int32_t report(TuttiError* error, const Error& e, uint32_t node) noexcept {
   return report(error, code, node, {e.what(), e.remedy.empty() ? "" : "; ", e.remedy});
 }
 
-/// Runs a call's body; whatever it throws becomes the ABI's code and text.
+/// Runs a call's body and converts exceptions to the ABI's code and text.
 template <class F>
 int32_t fence(TuttiError* error, F&& body) noexcept {
   try {
@@ -84,10 +84,10 @@ void need(const void* pointer, const char* call, const char* what) {
   if (!pointer) throw invalid(fmt::format("{}: {} is NULL", call, what));
 }
 
-// The one plugin of this library; never destroyed, like the library.
+// The plugin of this library; never destroyed, because the library is never unloaded.
 Plugin* plugin = nullptr;
 bool ready = false;  // between init and shutdown
-// Sessions may be opened by several threads at a time; the plugin's own methods are called by one after the other.
+// Several threads may open sessions concurrently; this mutex serializes calls of the plugin's methods.
 std::mutex& calls = *new std::mutex;
 
 void need_init(const char* call) {
@@ -110,7 +110,7 @@ void call_shutdown() {
 }
 
 int32_t call_devices(TuttiArray* out, TuttiError* error) {
-  static std::vector<Device>& kept = *new std::vector<Device>;  // the memory that the array points into
+  static std::vector<Device>& kept = *new std::vector<Device>;  // memory referenced by the returned array
   static std::vector<TuttiDevice>& raw = *new std::vector<TuttiDevice>;
   return fence(error, [&] {
     need(out, "devices", "the array");
@@ -136,7 +136,7 @@ int32_t call_devices(TuttiArray* out, TuttiError* error) {
   });
 }
 
-/// Fills a struct that grows as far as its size reaches; a newer host's further fields: nothing.
+/// Fills a versioned struct up to its size; additional fields of a newer host are zeroed.
 template <class T>
 void hand_out(T* out, T found) {
   found.size = out->size;
@@ -144,7 +144,7 @@ void hand_out(T* out, T found) {
   std::memcpy(static_cast<void*>(out), &found, std::min<size_t>(found.size, sizeof found));
 }
 
-/// Throws where the caller's struct lacks a field that every version has.
+/// Throws if the caller's struct lacks a field that exists in all versions.
 template <class T>
 void need_room(const T* out, const char* call, const char* what) {
   need(out, call, what);

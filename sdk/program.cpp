@@ -14,9 +14,9 @@ namespace tutti::sdk {
 namespace {
 
 constexpr uint32_t max_rank = 32;
-constexpr int64_t max_elements = int64_t{1} << 48;  // keeps every sum of byte counts inside 64 bits
+constexpr int64_t max_elements = int64_t{1} << 48;  // keeps sums of byte counts within 64 bits
 
-/// The elements of a TuttiArray, copied out one by one: another host's may be larger or smaller than ours.
+/// Copies elements of a TuttiArray individually, because another host's elements may be larger or smaller.
 template <class T>
 class Elements {
  public:
@@ -72,7 +72,7 @@ Value parse_value(const TuttiValue& v, uint32_t i) {
   return out;
 }
 
-/// Checks and copies one node; remembers in `defined` which values exist so far.
+/// Checks and copies one node; marks its values in `defined`.
 class NodeParser {
  public:
   NodeParser(const std::vector<Value>& values, std::vector<bool>& defined) : values_(values), defined_(defined) {}
@@ -158,7 +158,7 @@ class NodeParser {
         return;
       }
     }
-    if (!n.unknown.empty()) return;  // a value's dtype, which no instruction could be checked against
+    if (!n.unknown.empty()) return;  // instructions cannot be checked against an unknown dtype
     std::vector<uint32_t> given(n.results.size());
     for (uint32_t i = 0; i < expr.size(); ++i) check_instr(expr, i, n, given);
     for (uint32_t k = 0; k < given.size(); ++k)
@@ -249,7 +249,7 @@ void parse_values(const TuttiProgram& raw, Program& p) {
   }
 }
 
-/// Returns which values exist at the end of the step.
+/// Returns the values that are defined at the end of the step.
 std::vector<bool> parse_nodes(const TuttiProgram& raw, Program& p) {
   Elements<TuttiNode> nodes(raw.nodes, "nodes");
   std::vector<bool> defined;
@@ -306,7 +306,7 @@ void parse_groups(const TuttiProgram& raw, Program& p) {
     if (g.first < next)
       throw invalid(fmt::format("group {}: starts at node {}, inside or before the previous one", i, g.first));
     next = end;
-    if (g.kind <= TUTTI_BATCH) p.groups.push_back(g);  // an unknown hint is no hint
+    if (g.kind <= TUTTI_BATCH) p.groups.push_back(g);  // unknown hints are ignored
   }
 }
 

@@ -10,7 +10,7 @@
 namespace tutti::sdk {
 namespace {
 
-constexpr uint64_t never_short = uint64_t{1} << 20;  // plans below this are not worth a look at the machine
+constexpr uint64_t never_short = uint64_t{1} << 20;  // smaller plans are not checked
 
 uint64_t total(const TuttiMemory& m) { return m.state + m.constants + m.arena + m.workspace + m.staging; }
 

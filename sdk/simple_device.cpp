@@ -56,7 +56,7 @@ class QueuedDriver : public Driver {
   }
 
   void do_release(MemoryId id) override {
-    drain_quietly();  // what is dead can still be released
+    drain_quietly();  // memory of a failed device can still be released
     auto at = memories_.find(id);
     taken_ -= at->second.bytes;
     device_->release(at->second.handle);
@@ -128,7 +128,7 @@ class QueuedDriver : public Driver {
   void do_wait(uint64_t ticket, uint64_t timeout_ns) override {
     std::unique_lock lock(mutex_);
     auto done = [&] { return finished_ >= ticket; };
-    if (timeout_ns > uint64_t{1} << 60)  // more than 30 years, or none
+    if (timeout_ns > uint64_t{1} << 60)  // more than 30 years, or no timeout
       changed_.wait(lock, done);
     else if (!changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), done))
       throw Error(Code::timeout,
@@ -147,7 +147,7 @@ class QueuedDriver : public Driver {
 
   Part part_of(const Range& range) const { return {memories_.at(range.memory).handle, range.offset, range.bytes}; }
 
-  // ---- the worker: while anything is queued, it alone calls the device
+  // ---- worker thread: the only caller of the device while anything is queued
 
   void work() {
     std::unique_lock lock(mutex_);
@@ -167,7 +167,7 @@ class QueuedDriver : public Driver {
     }
   }
 
-  /// What went wrong, if anything.
+  /// Runs a sequence and returns its error, if any.
   std::optional<Error> run(const Sequence& sequence) {
     std::string name = "the upload";
     std::optional<Error> failure;
@@ -191,7 +191,7 @@ class QueuedDriver : public Driver {
       failure = Error(Code::internal, fmt::format("'{}' failed on the device: {}", name, e.what()));
     }
     try {
-      device_->finish();  // what was enqueued before uses memory that may be released next
+      device_->finish();  // earlier work may use memory that is released next
     } catch (const std::exception&) {
     }
     return failure;
@@ -214,13 +214,13 @@ class QueuedDriver : public Driver {
   SequenceId next_sequence_ = 1;
   uint64_t taken_ = 0;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the following members
   std::condition_variable changed_;
-  std::deque<const Sequence*> queue_;  // its front is being run
+  std::deque<const Sequence*> queue_;  // the front is being run
   uint64_t submitted_ = 0, finished_ = 0, failed_ = 0;
-  std::optional<Error> failure_;  // for ever
+  std::optional<Error> failure_;  // permanent
   bool ending_ = false;
-  std::thread worker_;  // the last member: it uses all others
+  std::thread worker_;  // last member, because the thread uses the others
 };
 
 }  // namespace

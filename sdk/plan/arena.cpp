@@ -22,10 +22,10 @@ ArenaPlan plan_arena(std::span<const Slot> slots, size_t alignment) {
 
   ArenaPlan plan;
   plan.offsets.resize(slots.size());
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> placed;  // sorted by offset
   for (size_t i : order) {
     const Slot& slot = slots[i];
-    if (slot.bytes == 0) break;  // the empty ones come last and stay at 0
+    if (slot.bytes == 0) break;  // empty slots come last and keep offset 0
     size_t at = 0;
     for (size_t j : placed) {
       const Slot& other = slots[j];

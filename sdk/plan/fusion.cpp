@@ -57,7 +57,7 @@ class Merger {
     f.inputs.push_back(v);
     return made_[v] = at;
   }
-  /// A result that the next node reads is what memory would have held.
+  /// Rounds an intermediate result to its dtype, as a store to memory would.
   uint32_t rounded(uint32_t at, uint16_t dtype) {
     if (!is_narrow(static_cast<DType>(dtype))) return at;
     return push({instr::round, dtype, at, 0, 0});

@@ -41,7 +41,7 @@ std::vector<uint32_t> reshapes(const Program& p) {
 
 std::vector<bool> home_states(const Program& p) {
   std::vector<uint32_t> last = last_readers(p), reshape = reshapes(p), producer(p.values.size(), TUTTI_NONE);
-  std::vector<uint32_t> root(p.values.size());      // what a value is a reshape of, or itself
+  std::vector<uint32_t> root(p.values.size());      // the value that it is a reshape of, or itself
   std::vector<int64_t> alias(p.values.size(), -1);  // the last node that reads a reshape of the value
   for (uint32_t v = 0; v < root.size(); ++v) root[v] = v;
   for (uint32_t k = 0; k < p.nodes.size(); ++k)

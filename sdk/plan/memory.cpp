@@ -17,8 +17,8 @@ ArenaPlan plan_block(const MemoryPlan& plan, uint64_t alignment, const std::vect
   return plan_arena(slots, alignment);
 }
 
-/// One arena, or several where the device allocates less at once: the largest first, each in the first arena it fits
-/// in.
+/// Plans one arena, or several if the device's maximum allocation is smaller: largest first, each in the first arena
+/// that has room.
 void plan_arenas(MemoryPlan& plan, uint64_t alignment, uint64_t largest, std::vector<uint32_t> ids) {
   if (ids.empty()) return;
   std::vector<std::vector<uint32_t>> blocks = {ids};
@@ -92,7 +92,7 @@ void place_memories(MemoryPlan& plan, uint64_t alignment, uint64_t largest) {
   for (uint32_t m = 0; m < plan.memories.size(); ++m) {
     PlannedMemory& memory = plan.memories[m];
     if (memory.place == Place::arena) arena.push_back(m);
-    if (memory.bytes == 0) continue;  // at 0
+    if (memory.bytes == 0) continue;  // keeps offset 0
     if (memory.place == Place::feed) {
       memory.offset = align_up(plan.staging, alignment);
       plan.staging = memory.offset + memory.bytes;

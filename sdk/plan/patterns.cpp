@@ -6,7 +6,7 @@
 namespace tutti::sdk {
 namespace {
 
-/// The one arithmetic instruction of an expression of inputs and constants, or null.
+/// The only arithmetic instruction of an expression (besides inputs and constants), or null.
 const TuttiInstr* only_instruction(const Node& n) {
   const TuttiInstr* found = nullptr;
   for (const TuttiInstr& i : n.expr) {

@@ -1,4 +1,4 @@
-// Chains of elementwise nodes; what products take along from behind and beside them.
+// Fusion of chains of elementwise nodes, and fusion into products.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void Schedule::ensure(uint32_t v) {
   node(k);
 }
 
-// ---- behind a product
+// ---- nodes after a product
 
 uint32_t Schedule::follower(uint32_t v) const {
   uint32_t k = readers_[v].size() == 1 && remaining_[v] == 1 ? readers_[v][0] : TUTTI_NONE;
@@ -97,7 +97,7 @@ void Schedule::take(const PostOps& post_ops, std::vector<uint32_t>& inputs, std:
   results[0] = post_ops.result;
 }
 
-// ---- beside a product
+// ---- sums next to a product
 
 bool Schedule::with_operand_sum(uint32_t k) {
   bool is_sum = p_.nodes[k].op == "sum";

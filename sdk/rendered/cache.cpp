@@ -7,7 +7,7 @@
 namespace tutti::sdk {
 namespace {
 
-constexpr size_t most_kept = 4096;  // beyond, a session that compiles ever new shapes starts again
+constexpr size_t most_kept = 4096;  // cleared beyond this size, for sessions that keep compiling new shapes
 
 }  // namespace
 

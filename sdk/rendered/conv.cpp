@@ -1,4 +1,4 @@
-// Entries of the kernel list for convolutions, pools and their gradients.
+// Entries of the kernel list for convolutions, pooling and their gradients.
 #include "core/geometry/conv.h"
 #include "sdk/rendered/entries.h"
 
@@ -10,7 +10,7 @@ using NodeView = RenderNodeView;
 
 // ---- convolutions
 
-/// The convolution of that geometry with what the case asks for besides.
+/// The convolution of a geometry with the node's epilogue.
 codegen::Conv conv_of(const NodeView& c, const ConvGeometry& g) {
   if (c.in(0).dtype != c.in(1).dtype) throw decline("operands of several dtypes");
   return {c.in(0).dtype, g.batch, g.channels, g.filters, g.groups, g.h, g.w, c.epilogue.bias, c.epilogue.relu};
@@ -45,7 +45,7 @@ LaunchList conv_dw(const NodeView& c) {
 
 // ---- pools
 
-/// The pool of images `x`; `y` is then its result's shape.
+/// The pool of images `x`; sets `y` to the result's shape.
 codegen::Pool pool_of(const NodeView& c, const Shape& x, Shape& y) {
   WindowGeometry g = pool_geometry(x, c.node().attrs);
   y = g.pooled();

@@ -1,4 +1,4 @@
-// Products take the bias and the activation behind them along, and the sum of an operand beside them.
+// Fuses bias and activation into products, and the sum of an operand.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool Planner::takes(const RenderEntry& entry, const RenderNodeView& c, const Epi
 size_t Planner::fuse_epilogue(uint32_t k, const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& inputs,
                               std::vector<uint32_t>& results) {
   PostOps post_ops = post_ops_of(k, entry.can);
-  // Where a ReLU stays apart, the pass that computes it adds the bias at no cost.
+  // If the ReLU is not fused, its pass adds the bias at no cost.
   Epilogue epilogue{.bias = post_ops.add != TUTTI_NONE, .relu = post_ops.relu != TUTTI_NONE};
   size_t more = post_ops.size();
   if (more) {

@@ -21,7 +21,7 @@ class GuardedDriver : public Driver {
       : driver_(std::move(driver)),
         traits_(driver_->traits()),
         front_(std::max<uint64_t>(guard_bytes, traits_.alignment)) {
-    uint64_t& most = traits_.max_allocation_bytes;  // the guards take their part of the largest allocation
+    uint64_t& most = traits_.max_allocation_bytes;  // the guards reduce the largest allocation
     if (most != ~0ull) most -= std::min(most, front_ + guard_bytes);
   }
 
@@ -101,7 +101,7 @@ class GuardedDriver : public Driver {
 
   void check(MemoryId memory, const std::string& names) {
     auto it = allocations_.find(memory);
-    if (it == allocations_.end()) return;  // released meanwhile
+    if (it == allocations_.end()) return;  // already released
     const Allocation& a = it->second;
     check_side({memory, 0, front_}, a, "before the start", names);
     check_side({memory, front_ + a.bytes, guard_bytes}, a, "past the end", names);
@@ -121,7 +121,7 @@ class GuardedDriver : public Driver {
   uint64_t front_;
   std::map<MemoryId, Allocation> allocations_;
   std::map<SequenceId, Sequence> sequences_;
-  std::map<MemoryId, std::string> touched_;  // since the last wait, with the kernels of the sequence
+  std::map<MemoryId, std::string> touched_;  // memory used since the last wait, with the kernels of its sequence
 };
 
 }  // namespace

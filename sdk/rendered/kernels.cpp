@@ -44,10 +44,10 @@ LaunchList matmul(const NodeView& c) {
   if (p.k == 0) {
     if (p.bias || p.relu) throw decline("a product over nothing");
     LaunchList work = codegen::fill(c.traits, t, num_elements(y), 0);
-    work.launches[0].buffers = {2};  // the result, behind the two operands
+    work.launches[0].buffers = {2};  // the result, after the two operands
     return work;
   }
-  if (!p.ta && num_elements(batch_b) == 1) {  // one matrix b for all of a's batch: the batch is rows
+  if (!p.ta && num_elements(batch_b) == 1) {  // b is a single matrix: fold the batch of a into its rows
     p.m *= num_elements(p.batch);
     p.batch = {};
   } else {
@@ -75,7 +75,7 @@ LaunchList quantized_matmul(const NodeView& c) {
 
 // ---- reductions
 
-/// Checks a reduction to `dtype` and gives its axes; empty sets of reduced elements only where `nothing` is allowed.
+/// Checks a reduction to `dtype` and returns its axes; empty reductions are accepted only if `nothing`.
 Ints reduction(const NodeView& c, DType dtype, bool nothing) {
   expect(c, 1, {"axes", "keep"});
   ReductionGeometry g = reduction_geometry(c.in(0).shape, c.node().attrs, !nothing);
@@ -148,7 +148,7 @@ LaunchList fold(const NodeView& c) {
   return codegen::fold_windows(c.traits, c.in(0).dtype, g.planes(), g.h, g.w);
 }
 
-// ---- rows by index, values from nothing
+// ---- indexing, generated values
 
 LaunchList gather(const NodeView& c) {
   expect(c, 2, {"axis"});
@@ -184,7 +184,7 @@ LaunchList iota(const NodeView& c) {
   return codegen::iota(c.traits, g.outer, g.size, g.inner);
 }
 
-// ---- what the compiler does by itself
+// ---- ops that the planner implements
 
 LaunchList reshape(const NodeView& c) {
   expect(c, 1, {"shape"});
@@ -193,7 +193,7 @@ LaunchList reshape(const NodeView& c) {
   return {};
 }
 
-/// A single elementwise node; the compiler fuses several.
+/// A single elementwise node; the planner fuses several.
 LaunchList elementwise(const NodeView& c) {
   if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
   if (std::string why = codegen::declines(c.node().expr); !why.empty()) throw decline(why);
@@ -245,7 +245,7 @@ const std::vector<RenderEntry>& kernel_list(bool library) {
   return library ? both : portable;
 }
 
-/// "" or why no kernel here reaches all of a tensor of the node.
+/// "" or the reason why kernels cannot address all elements of the node's tensors.
 Mismatch declines_size(const NodeView& c) {
   const Node& n = c.node();
   for (const auto& list : {n.inputs, n.results})

@@ -32,7 +32,7 @@ DeviceBuffer::~DeviceBuffer() {
   memory_->meter.remove(bytes_);
   try {
     memory_->driver.release(id_);
-  } catch (const std::exception&) {  // a lost device: nothing is left to free
+  } catch (const std::exception&) {  // lost device: nothing to free
   }
 }
 

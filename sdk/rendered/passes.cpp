@@ -1,4 +1,4 @@
-// Elementwise nodes: chains become one pass, horizontal_group of a batch group one launch.
+// Elementwise nodes: a chain becomes one pass, a horizontal_group of a batch group one launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tutti::sdk {
 namespace {
 
-/// Whether two passes compute the same over different tensors.
+/// Whether two passes compute the same function of different tensors.
 bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
   auto same = [](const TuttiInstr& x, const TuttiInstr& y) {
     return x.code == y.code && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c;
@@ -20,12 +20,12 @@ bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
          f.types(program) == g.types(program);
 }
 
-// PoCL's compiler makes no vectors of a kernel with more branches: from a dozen on it is 100 times slower.
+// PoCL does not vectorize kernels with more branches: with a dozen they are 100 times slower.
 constexpr size_t most_branches = 6;
-constexpr int64_t large = 1 << 15;  // elements that are worth a launch of their own
+constexpr int64_t large = 1 << 15;  // number of elements that justifies a separate launch
 
-/// Keeps the horizontal_group of the first one's shape, so that a model's layers share one kernel; the first alone
-/// where it is large.
+/// Keeps only passes with the first one's shape, so that a model's layers share one kernel; only the first if it is
+/// large.
 void keep_alike(std::vector<std::pair<uint32_t, Fusion>>& list) {
   Shape dims = list[0].second.dims;
   std::erase_if(list, [&](const auto& twin) { return twin.second.dims != dims; });
@@ -71,7 +71,7 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::horizontal_group(uint32_t k) {
     Fusion f = fused(std::array{j});
     if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !same_code(f, list[0].second, p_)))
       continue;
-    if (!fuses(j)) continue;  // last: it plans the kernel
+    if (!fuses(j)) continue;  // last condition, because it plans the kernel
     read.insert(f.inputs.begin(), f.inputs.end());
     written += f.outputs.size();
     if (read.size() + written > traits_.max_arguments) break;
@@ -81,7 +81,7 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::horizontal_group(uint32_t k) {
 }
 
 bool Planner::batch(uint32_t k, const char* entry) {
-  // lavapipe runs both sides of a branch, so every group would compute every tensor's share.
+  // lavapipe executes both sides of branches, so every group would compute all tensors.
   if (traits_.cpu_like && traits_.language->subgroups) return false;
   std::vector<std::pair<uint32_t, Fusion>> list = horizontal_group(k);
   if (list.empty() || list[0].first != k) return false;
@@ -105,7 +105,7 @@ bool Planner::batch(uint32_t k, const char* entry) {
     codegen::BatchItem item{f.dims, operands_of(p_, f), {}, {}};
     for (uint32_t v : f.inputs)
       item.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
-    std::set<uint32_t> kept = taken;  // what other nodes of the launch read may not be written over
+    std::set<uint32_t> kept = taken;  // inputs of other nodes in the launch must not be overwritten
     for (auto& [memory, nodes] : readers)
       if (nodes.size() > 1 || !nodes.contains(j)) kept.insert(memory);
     for (uint32_t v : f.outputs) {

@@ -22,7 +22,8 @@ RenderedPlan Planner::run() {
 
 // ---- launches
 
-/// Its buffers are numbers of `buffers`; a text that is new becomes a kernel, its numbers a constant.
+/// Converts a launch; its buffers are indices into `buffers`. Adds the kernel if its text is new, and its numbers as a
+/// constant.
 PlannedLaunch Planner::launch_of(const codegen::Launch& launch, const KernelSource& source,
                                  const std::vector<uint32_t>& buffers, const std::string& name) {
   auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
@@ -115,7 +116,7 @@ RenderedWork Planner::made(const RenderChoice& choice, const RenderNodeView& c) 
   try {
     return rendered(traits_, choice.entry->make(c));
   } catch (const Error& e) {
-    if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // no portable product takes a gelu along
+    if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // portable products do not support gelu
     if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, choice.name(), e.what()));
   }
   Traits plain = traits_;
@@ -158,10 +159,10 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
 
 namespace {
 
-/// Elementwise nodes broadcast by themselves: where they alone read a broadcast, they read its source, and nothing is
-/// left of it.
+/// Elementwise nodes can broadcast their inputs: if they are a broadcast's only readers, they read its source, and the
+/// broadcast is removed.
 void absorb_broadcasts(Program& p) {
-  std::vector<bool> fixed(p.values.size());  // read by something that needs the whole tensor
+  std::vector<bool> fixed(p.values.size());  // has a reader that needs the whole tensor
   for (const State& s : p.states) fixed[s.after] = true;
   for (const Node& n : p.nodes)
     for (uint32_t v : n.inputs)

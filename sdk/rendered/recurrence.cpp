@@ -7,12 +7,12 @@ namespace {
 using codegen::LaunchList;
 using NodeView = RenderNodeView;
 
-/// The types of a recurrence: of its state, its weights, its steps, and gates of so many parts.
+/// Types of a recurrence: state, weights, steps, and gates with a given number of parts.
 struct Types {
   TensorType state;
   int64_t steps;
 
-  /// From the state and an input [T, …].
+  /// Derives the types from the state and an input [T, …].
   Types(const NodeView& c, size_t state_at, size_t steps_at) {
     if (c.node().inputs.size() <= std::max(state_at, steps_at) || c.in(state_at).shape.size() != 2 ||
         c.in(steps_at).shape.size() != 3)
@@ -24,7 +24,7 @@ struct Types {
   TensorType all(DType t, int64_t parts = 1) const { return {t, {steps, state.shape[0], parts * state.shape[1]}}; }
 };
 
-/// The recurrence of a node whose inputs, before the lengths, and results have these types.
+/// The recurrence of a node with these types of inputs (without lengths) and results.
 codegen::Recurrence recurrence_of(const NodeView& c, const Types& t, const std::vector<TensorType>& in,
                                   const std::vector<TensorType>& out) {
   bool lengths = c.node().inputs.size() == in.size() + 1;

@@ -21,7 +21,7 @@ using Groups = std::array<uint32_t, 3>;
 
 Error broken(const std::string& what, const std::string& where) { return {Code::internal, what, "look at " + where}; }
 
-/// Memory of the driver for as long as the object lives.
+/// Driver memory (RAII).
 class Block {
  public:
   Block(Driver& driver, uint64_t bytes)
@@ -29,7 +29,7 @@ class Block {
   ~Block() {
     try {
       driver_.release(id_);
-    } catch (const std::exception&) {  // a lost device has said so
+    } catch (const std::exception&) {  // lost device, reported before
     }
   }
   Block(const Block&) = delete;
@@ -75,7 +75,8 @@ void check_groups(Driver& driver) {
   KernelSource source = codegen::render(driver.traits(), k);
   KernelId kernel = built(driver, source);
   uint64_t local = source.local[0];
-  // Few and many along each dimension; 1025, 5000 and 70000 groups: more than drivers like to handle in one piece.
+  // Few and many groups along each dimension; 1025, 5000 and 70000 groups exceed the sizes that drivers handle in one
+  // piece.
   for (Groups groups : {Groups{1, 1, 1},
                         {7, 5, 3},
                         {1025, 1, 1},
@@ -127,7 +128,7 @@ void check_alignment(Driver& driver) {
   KernelId kernel = built(driver, codegen::render(t, k));
   const char* where =
       "allocate, whose memory starts at a multiple of Traits::alignment, and at how launch adds offsets";
-  std::vector<std::unique_ptr<Block>> kept;  // so that each lies elsewhere
+  std::vector<std::unique_ptr<Block>> kept;  // keeps allocations alive, so that each has another address
   for (uint64_t bytes : {4u, 12u, 100u, 4096u, 4u, 100000u, 8u, 1u << 22}) {
     kept.push_back(std::make_unique<Block>(driver, bytes));
     kept.push_back(std::make_unique<Block>(driver, uint64_t{t.alignment} + 8));
@@ -145,7 +146,7 @@ void check_alignment(Driver& driver) {
 
 constexpr const char* no_room = "allocate: it gives 0 (a Driver throws Code::no_memory) where there is not so much";
 
-/// An allocation, or null where the device has no room.
+/// An allocation, or null if the device has not enough memory.
 std::unique_ptr<Block> asked(Driver& driver, uint64_t bytes) {
   try {
     return std::make_unique<Block>(driver, bytes);
@@ -158,7 +159,7 @@ std::unique_ptr<Block> asked(Driver& driver, uint64_t bytes) {
   }
 }
 
-/// Words that tell all positions apart, spread over memory from its first to its last.
+/// Unique words at positions spread over the memory, including the first and the last.
 class Marks {
  public:
   Marks(Block& block, uint64_t bytes, uint64_t seed) : block_(block), bytes_(bytes), seed_(seed) {
@@ -197,10 +198,10 @@ void check_memory(Driver& driver, const Device& listed) {
     kept.hold(fmt::format(" while there is another of {}", size_text(bytes)));
     if (bytes == most) break;
   }
-  // OpenCL's and Vulkan's drivers that play a device in this process do not bear it (PoCL aborts).
+  // OpenCL and Vulkan drivers of software devices do not survive this (PoCL aborts).
   bool host = t.language == &Language::cpp() && (listed.kind == TUTTI_CPU || listed.kind == TUTTI_SOFTWARE);
   uint64_t refused = std::min<uint64_t>(most, uint64_t{1} << 30);
-  if (host && refused >= 64 << 20) {  // an allocator that refuses, not a comparison with the device's size
+  if (host && refused >= 64 << 20) {  // the allocator refuses, not a comparison with the device's size
     std::unique_ptr<Block> block;
     {
       LittleMemory limit(refused / 2);
@@ -214,7 +215,7 @@ void check_memory(Driver& driver, const Device& listed) {
 
 // ---- identity
 
-/// Whether a word has a point between two digits.
+/// Whether a word contains a dot between two digits.
 bool is_version(const std::string& word) {
   auto digit = [&](size_t k) { return k < word.size() && std::isdigit(static_cast<unsigned char>(word[k])); };
   for (size_t k = 1; k < word.size(); ++k)

@@ -22,17 +22,17 @@ namespace tutti::sdk {
 namespace {
 
 constexpr uint64_t forever = ~0ull;
-constexpr uint32_t slots = 2;  // staging: one is filled while the other is in flight
+constexpr uint32_t slots = 2;  // staging slots: one is filled while the other is in flight
 
-/// What the executables of a session share.
+/// State shared by the executables of a session.
 struct Shared {
   Shared(std::unique_ptr<Driver> d, const Host& h)
       : driver(std::move(d)), host(h), memory{*driver, {}}, states(memory) {}
 
-  /// Finds kernels among those of this session, and builds the others together, from the host's cache where it has
-  /// them. Throws BuildError with the number in `sources`.
+  /// Looks kernels up in this session and builds missing ones together, using the host's cache. Throws BuildError with
+  /// the index in `sources`.
   std::vector<KernelId> build(const std::vector<KernelSource>& sources) {
-    std::vector<std::string> texts;  // what tells a kernel from all others
+    std::vector<std::string> texts;  // unique keys of the kernels
     std::map<std::string, size_t> absent;
     for (size_t k = 0; k < sources.size(); ++k) {
       const KernelSource& s = sources[k];
@@ -42,14 +42,14 @@ struct Shared {
     }
     std::vector<size_t> fresh;
     for (const auto& [text, k] : absent) fresh.push_back(k);
-    std::sort(fresh.begin(), fresh.end());  // in the order of the program, at every run
+    std::sort(fresh.begin(), fresh.end());  // program order, for deterministic builds
     build_fresh(sources, texts, fresh);
     std::vector<KernelId> ids;
     for (const std::string& text : texts) ids.push_back(kernels.at(text));
     return ids;
   }
 
-  /// Builds those sources and remembers them.
+  /// Builds these sources and stores them.
   void build_fresh(const std::vector<KernelSource>& sources, const std::vector<std::string>& texts,
                    const std::vector<size_t>& fresh) {
     if (fresh.empty()) return;
@@ -99,7 +99,7 @@ class RenderedExecutable : public Executable {
       if (last_) shared_.driver->wait(last_, forever);
       for (const auto& slot : sequences_)
         for (SequenceId s : slot) shared_.driver->forget(s);
-    } catch (const std::exception&) {  // a lost device: wait has said so, or will
+    } catch (const std::exception&) {  // lost device, reported by wait
     }
     if (traced_) log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.launches[k].name; });
   }
@@ -119,7 +119,7 @@ class RenderedExecutable : public Executable {
     for (const State& s : program_.states)
       if (!shared_.states.allocated(s.name)) fresh.push_back(s.name);
     check_room(fresh);
-    build();  // not while compiling: who only asks for the memory need not wait for the device's compiler
+    build();  // not in compile(), so that planning memory does not wait for the device's compiler
     try {
       allocate(fresh);
     } catch (const Error& e) {
@@ -178,7 +178,7 @@ class RenderedExecutable : public Executable {
     if (!plan_.kernels.empty()) kernels_ = shared_.build(plan_.kernels);
     plan_.kernels = {};
   } catch (const BuildError& e) {
-    for (const PlannedLaunch& l : plan_.launches)  // whose kernel it is
+    for (const PlannedLaunch& l : plan_.launches)  // finds the node of the kernel
       if (!l.copy && !l.library && l.kernel == e.source && l.node != TUTTI_NONE)
         throw NodeError(l.node, e.code, fmt::format("{}: {}", l.name, e.what()), e.remedy);
     throw;
@@ -193,7 +193,7 @@ class RenderedExecutable : public Executable {
     return bytes;
   }
 
-  /// What is to be allocated where `states` are those that are not yet.
+  /// Memory to allocate; `states` are the states that are not allocated yet.
   TuttiMemory need_of(const std::vector<std::string>& states) const {
     TuttiMemory need = memory();
     need.state = 0;
@@ -201,7 +201,7 @@ class RenderedExecutable : public Executable {
     return need;
   }
 
-  /// Says that memory will not do before anything is allocated, where the device's size is known.
+  /// Throws before anything is allocated if the program exceeds the device's memory, as far as its size is known.
   void check_room(const std::vector<std::string>& states) const {
     uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), want = bytes_of(states);
     if (shared_.driver->traits().cpu_like) check_host_room(need_of(states), [&] { return large_tensors(plan_); });
@@ -210,7 +210,7 @@ class RenderedExecutable : public Executable {
                 fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)));
   }
 
-  /// What the program needs, its largest tensors, and what would fit.
+  /// Describes the memory needed, the largest tensors, and the fraction that would fit.
   std::string shortage(const std::vector<std::string>& states) const {
     uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now();
     return sdk::shortage(need_of(states), large_tensors(plan_),
@@ -261,7 +261,7 @@ class RenderedExecutable : public Executable {
 
   // ---- launches
 
-  /// One sequence per staging slot. To be timed by the host, the upload and each launch are sequences of their own.
+  /// Records one sequence per staging slot. If the host takes times, the upload and each launch are separate sequences.
   void record() {
     std::vector<Launch> launches;
     for (const PlannedLaunch& p : plan_.launches) {
@@ -301,20 +301,20 @@ class RenderedExecutable : public Executable {
   Shared& shared_;
   Program program_;
   RenderedPlan plan_;
-  bool traced_, asked_;  // by TUTTI_TRACE, by TUTTI_OPT_PROFILE
-  bool one_by_one_;      // each launch is waited for, and timed by the host
+  bool traced_, asked_;  // timed by TUTTI_TRACE; by TUTTI_OPT_PROFILE
+  bool one_by_one_;      // the host waits for and times each launch
   uint64_t state_bytes_ = 0, runs_ = 0, last_ = 0;
   std::vector<KernelId> kernels_;
   std::vector<DeviceBuffer> constants_, arena_;
   DeviceBuffer feeds_;
   std::vector<UploadBuffer> uploads_;         // per slot
-  std::vector<DeviceBuffer> upload_buffers_;  // per slot, where the driver wants them
+  std::vector<DeviceBuffer> upload_buffers_;  // per slot, if the driver uses them
   std::vector<SequenceId> sequences_[slots];
-  uint64_t tickets_[slots] = {};      // the run that reads the slot; 0: none
-  uint32_t slot_ = 0;                 // the one to be staged or run next
-  uint32_t last_slot_ = 0;            // of the last run
-  std::vector<double> seconds_;       // per launch, where they are waited for
-  std::vector<Interval> last_times_;  // likewise, of the last run: the upload if there is one, each launch
+  uint64_t tickets_[slots] = {};      // ticket of the run that reads the slot; 0: none
+  uint32_t slot_ = 0;                 // next slot to stage or run
+  uint32_t last_slot_ = 0;            // slot of the last run
+  std::vector<double> seconds_;       // per launch, if one_by_one_
+  std::vector<Interval> last_times_;  // of the last run: upload (if any) and each launch
 };
 
 class RenderedSession : public Session {

@@ -19,8 +19,8 @@ const Language& glsl_for_naga() {
     l.texels = "";
     // naga translates != to a comparison that is false for NaN.
     l.unequal = "!({a} == {b})";
-    // naga drops NoContraction. This expression never changes the value, but only because a dispatch has fewer than
-    // 65536 groups, which compilers do not know.
+    // naga drops NoContraction. kept_() never changes the value, because a dispatch has fewer than 65536 groups, but
+    // compilers cannot know that.
     l.kept = "kept_({value})";
     l.words.set("PRECISE",
                 "float kept_(float x) { return uintBitsToFloat(floatBitsToUint(x) ^ (gl_NumWorkGroups.x >> 16)); }\n");
