@@ -5,7 +5,7 @@
 namespace tutti::codegen {
 namespace {
 
-/// Elements as parts of words: part j of a word, moved by atomics whose bits do not overlap.
+/// Accessors of elements packed into words: part j of a word, written with atomics on disjoint bits.
 std::string packed_access(const Param& p) {
   const std::string& n = p.name;
   size_t size = size_of(p.element);

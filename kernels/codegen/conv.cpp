@@ -1,4 +1,4 @@
-// Convolutions and their gradients as products, and which kernels compute them.
+// Formulates convolutions and their gradients as products and chooses kernels.
 #include "kernels/codegen/conv.h"
 
 #include <fmt/format.h>
@@ -12,19 +12,19 @@
 namespace tutti::codegen {
 namespace {
 
-/// Rows are positions of x that windows start from, k the window's elements.
+/// Rows are window positions in x, k the window's elements.
 ConvAxis forward_axis(const WindowAxis& w) { return {w.size, w.count, w.stride, w.kernel, w.dilation, -w.padding, 1}; }
-/// Rows are positions of x, the image is the cotangent: x meets result (place + padding - tap * dilation) / stride. The
-/// taps are counted from the last, so that addresses grow.
+/// Rows are positions of x, the image is the cotangent: position x uses result (x + padding - tap * dilation) / stride.
+/// Taps are counted from the last one, so that addresses increase.
 ConvAxis image_gradient_axis(const WindowAxis& w) {
   return {w.count, w.size, 1, w.kernel, w.dilation, w.padding - (w.kernel - 1) * w.dilation, w.stride};
 }
-/// Rows are taps, k the results.
+/// Rows are taps, k are results.
 ConvAxis weight_gradient_axis(const WindowAxis& w) {
   return {w.size, w.kernel, w.dilation, w.count, w.stride, -w.padding, 1};
 }
 
-/// Images through shared memory, for GPUs; or a work-item per result.
+/// Kernel with images in shared memory, for GPUs; or one work-item per result.
 LaunchList conv_items(const Target& t, const ConvProduct& p) {
   LaunchList list;
   bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384 && p.columns >= 16;
@@ -69,7 +69,7 @@ LaunchList conv_items(const Target& t, const ConvProduct& p) {
   return list;
 }
 
-/// Where place m lies in a plane of y that has steps.
+/// Index of position m in a strided plane of y.
 std::string position_in_y(const ConvProduct& p, const Write& n, const std::string& m) {
   std::string line = n(p.x.rows);
   return fmt::format("({0}) / {1} % {2} * {3} + ({0}) % {1} * {4} + {5}", m, line, n(p.y.rows), n(p.y_line),
@@ -88,7 +88,7 @@ LaunchList conv_product(const Target& t, const ConvProduct& p) {
   if (p.depth() == 0) {
     if (p.bias || p.relu) throw Error(Code::declined, "a convolution over nothing");
     LaunchList list = fill(t, p.dtype, p.y_elements, 0);
-    list.launches[0].buffers = {2};  // the result, behind the two operands
+    list.launches[0].buffers = {2};  // the result, after the two operands
     return list;
   }
   constexpr int64_t most = 0x7fffff00;
@@ -135,7 +135,7 @@ void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel
     k.set("Y_AT(m)", fmt::format("((m) / {} * {} + {} + IDX(g) * {})", n(positions), n(p.y_plane),
                                  position_in_y(p, n, "m"), n(p.y_group)));
     k.set("Y_COLUMN", p.y_column);
-  } else {  // the parts lie without gaps
+  } else {  // the parts are contiguous
     k.set("Y_AT(m)", plain(positions * filters, positions * p.columns));
     k.set("Y_COLUMN", positions);
   }

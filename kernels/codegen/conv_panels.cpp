@@ -1,5 +1,5 @@
-// Convolutions for devices whose work-items are loop iterations of a CPU: the image with its border in scratch memory,
-// the other operand packed into panels, the results in named vector registers (conv_panels.k).
+// Convolutions for devices whose work-items are loop iterations of a CPU: the padded image in scratch memory, the other
+// operand packed into panels, the results in named vector registers (conv_panels.k).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,14 +10,15 @@
 namespace tutti::codegen {
 namespace {
 
-/// How rows are cut into blocks, one per group.
+/// Split of rows into blocks, one per group.
 struct Rows {
   int64_t count = 0, blocks = 0;
-  int64_t segment = 0, per_segment = 0;  ///< rows whose elements lie at fixed distances, and blocks of it; 0: no such
-  std::vector<int64_t> distance;         ///< of a block's rows from its first
+  /// Rows whose elements have fixed distances, and number of its blocks; 0: none.
+  int64_t segment = 0, per_segment = 0;
+  std::vector<int64_t> distance;  ///< offsets of a block's rows from its first
 };
 
-/// Where a product's image lies.
+/// Memory layout of a product's image.
 struct Image {
   bool padded = true;
   int64_t height = 0, width = 0, plane = 0, base = 0, elements = 0;
@@ -25,7 +26,7 @@ struct Image {
 
 Image image_of(const ConvProduct& p) {
   Image m{true, p.y.span(), p.x.span()};
-  // An odd number of cache lines: rows of neighbouring planes do not evict each other.
+  // An odd number of cache lines: rows of adjacent planes do not evict each other from the cache.
   m.plane = (ceil_div(m.height * m.width, 16) | 1) * 16;
   int64_t top = p.y.offset, left = p.x.offset;
   bool inside = top >= 0 && left >= 0 && top + m.height <= p.y.size && left + m.width <= p.x.size;
@@ -35,7 +36,7 @@ Image image_of(const ConvProduct& p) {
   return m;
 }
 
-/// Blocks of at most `most` rows that share one address where that wastes little.
+/// Blocks of at most `most` rows; rows share one address computation if that wastes little.
 Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
   int64_t rows = p.rows(), positions = p.positions();
   for (int64_t segment : {positions, p.x.rows}) {
@@ -77,7 +78,7 @@ Launch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
 }
 
 void vector_words(const Language& language, Kernel& k, const Rows& rows, const std::string& last_row) {
-  k.set("ADDRESS", language.address);  // no wrapping: a row is a displacement
+  k.set("ADDRESS", language.address);  // must not wrap, so that a row is an address displacement
   k.set("VEC", "float16");
   k.set("ZERO", "SPLAT(0.0f)");
   k.set("SPLAT(s)", language.splat16);
@@ -142,7 +143,8 @@ int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, 
   constexpr int64_t cache = 1 << 18;
   int64_t planes = rounds[0], most = longest_part(t, 2 + rounds[1] * (2 + rounds[2]), 1);
   int64_t parts = std::min(ceil_div(4 * int64_t{t.compute_units}, groups), planes);
-  bool streamed = bytes > 4 * cache;  // panels that every block of rows would read from memory
+  // Panels do not fit into the cache, so every block of rows would read them from memory.
+  bool streamed = bytes > 4 * cache;
   if (streamed) parts = std::max(parts, std::min(planes, bytes / cache));
   return std::min(ceil_div(planes, parts), most);
 }
@@ -162,7 +164,7 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
     return scratch++;
   };
   if (image.padded) {
-    int64_t slack = rows.segment ? rows.count * p.x.row_step : 0;  // read past the last line's end, never stored
+    int64_t slack = rows.segment ? rows.count * p.x.row_step : 0;  // read beyond the last line, never stored
     from = add_scratch(image.elements + slack);
     list.launches.push_back(pad(t, p, image, from));
   }
@@ -202,7 +204,7 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
     k.set("ROW(r)", fmt::format("(block * {} + (r))", rows.count));
     k.set("VALID(r)", fmt::format("ROW(r) < {}", k.number(p.rows())));
   }
-  // An address per row: divisions by numbers are dear beside short sums.
+  // One address per row: divisions by run-time numbers are expensive compared with short sums.
   Write n = rows.segment || p.depth() >= 512 ? k.as_number() : as_literal;
   k.set("A_AT(m)", image_address(p, n, p.row_plane, p.group_plane, plane, image.width, image.base));
   std::string last_row = n(p.rows() - 1);

@@ -1,4 +1,4 @@
-// The gradient to the images of a convolution with strides, as one product for each remainder of pixels by the strides.
+// The image gradient of a strided convolution, as one product per phase (pixel position modulo the strides).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 namespace tutti::codegen {
 namespace {
 
-/// The pixels of one remainder along an axis as rows, and the taps that read them, counted from the last.
+/// The pixels of one phase along an axis as rows, and the taps that read them, counted from the last.
 struct Phase {
   ConvAxis axis;
-  int64_t last, step;  ///< the last tap, and from one to the next
+  int64_t last, step;  ///< the last tap, and the step between taps
 };
 
-/// Which remainder's pixels a tap reads.
+/// The phase of the pixels that a tap reads.
 int64_t remainder_of(const WindowAxis& w, int64_t tap) {
   return ((tap * w.dilation - w.padding) % w.stride + w.stride) % w.stride;
 }
@@ -25,12 +25,12 @@ Phase phase_of(const WindowAxis& w, int64_t remainder) {
   int64_t step = w.stride / std::gcd(w.stride, w.dilation), last = w.kernel - 1;
   while (last >= 0 && remainder_of(w, last) != remainder) --last;
   int64_t taps = last < 0 ? 0 : last / step + 1, rows = ceil_div(std::max<int64_t>(w.size - remainder, 0), w.stride);
-  // Pixel q * stride + remainder meets result q + (remainder + padding - tap * dilation) / stride.
+  // Pixel q * stride + remainder uses result q + (remainder + padding - tap * dilation) / stride.
   int64_t offset = taps ? (remainder + w.padding - last * w.dilation) / w.stride : 0;
   return {{w.count, rows, 1, taps, step * w.dilation / w.stride, offset, 1}, last, step};
 }
 
-/// What the zeros add that no product multiplies: per phase and column, in scratch `to`.
+/// Contribution of the skipped products with zeros (NaN for inf and NaN): per phase and column, in scratch `to`.
 Launch outside(const Target& t, const Conv& c, const ConvProduct& p, int to) {
   Kernel k = portable("conv_outside", {{"T", element_of(p.dtype)}});
   ConvProduct in_order = p;
@@ -48,7 +48,7 @@ Launch outside(const Target& t, const Conv& c, const ConvProduct& p, int to) {
   return dispatch_items(t, std::move(k), p.columns * p.groups, {1, to});
 }
 
-/// The pixels of a phase that no tap reads.
+/// Writes the pixels of a phase that no tap reads.
 Launch blank(const Target& t, const ConvProduct& p, int from) {
   Kernel k = portable("conv_blank", {{"T", element_of(p.dtype)}});
   k.set("TOTAL", p.y_elements);
@@ -66,7 +66,7 @@ std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const Conv
   if (phases == 1 || phases > bits || p.taps() > 64 || p.k_planes < 8 || !is_float(p.dtype) || p.y_elements == 0 ||
       p.k_planes + phases + 2 > static_cast<int64_t>(std::min<uint32_t>(t.max_rounds, 1 << 30)))
     return {};
-  constexpr int spoilt = 3;  // scratch behind the operands and the result
+  constexpr int spoilt = 3;  // index of the scratch buffer after operands and result
   int64_t columns = p.columns * p.groups;
   LaunchList list;
   list.scratch_bytes = {static_cast<uint64_t>(phases * columns) * size_of(element_of(p.dtype))};
@@ -95,7 +95,7 @@ std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const Conv
       for (int& buffer : launch.buffers) buffer = buffer == 2 ? spoilt : buffer == 3 ? 2 : buffer;
       list.launches.push_back(std::move(launch));
     }
-    // One after the other, the phases use the same scratch.
+    // Phases run sequentially and share scratch.
     list.scratch_bytes.resize(std::max(list.scratch_bytes.size(), part.scratch_bytes.size() + 1));
     for (size_t s = 0; s < part.scratch_bytes.size(); ++s)
       list.scratch_bytes[s + 1] = std::max(list.scratch_bytes[s + 1], part.scratch_bytes[s]);

@@ -1,6 +1,5 @@
-// Convolutions with few columns, or short sums, on CPUs: vectors run along the image's lines, not along the columns,
-// which would fill few lanes; and there is neither a padded image nor a packed operand in memory (conv_strips.k,
-// conv_taps.k).
+// Convolutions with few columns, or short sums, on CPUs: vectorizes along image lines instead of columns, which would
+// fill few lanes, without a padded image or a packed operand in memory (conv_strips.k, conv_taps.k).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,13 +11,14 @@ namespace tutti::codegen {
 namespace {
 
 constexpr int64_t lanes = 16;
-constexpr int64_t most_private = 12288;  ///< elements of a group's arrays: they stay in a core's first caches
+/// Maximum elements of a group's arrays, so that they fit into a core's L1 and L2 caches.
+constexpr int64_t most_private = 12288;
 
-/// Strips of whole lines of positions (`rows` of the axes), and the copy of the pixels that a strip's windows reach.
+/// Strips of whole lines of positions (`rows` of the axes), and the copy of the pixels that a strip's windows read.
 struct Strips {
   ConvAxis y, x;
-  int64_t lines = 0, count = 0;           ///< per strip; strips
-  int64_t phase = 0, line = 0, high = 0;  ///< of the copy: pixels of one remainder, of a line; lines
+  int64_t lines = 0, count = 0;           ///< lines per strip; number of strips
+  int64_t phase = 0, line = 0, high = 0;  ///< of the copy: pixels per phase and per line; number of lines
   bool flat = false;                      ///< one loop over all lines
 
   Strips(const ConvAxis& y_axis, const ConvAxis& x_axis, int64_t n) : y(y_axis), x(x_axis), lines(n) {
@@ -29,7 +29,7 @@ struct Strips {
     flat = y.row_step == 1 && x.rows < lanes && lines > 1;
   }
   int64_t tile() const { return high * line; }
-  /// Places of the innermost loop, those of gaps counted.
+  /// Iterations of the innermost loop, including gaps.
   int64_t inner() const { return flat ? (lines - 1) * line + x.rows : x.rows; }
   int64_t outer() const { return flat ? 1 : lines; }
 
@@ -68,7 +68,8 @@ ConvAxis turned(const ConvAxis& a) { return {a.size, a.taps, a.k_step, a.rows, a
 }  // namespace
 
 Pixels pixels_of(const ConvAxis& a, int64_t every, int64_t remainder, int64_t length) {
-  // Pixel n stands at n * step - offset, and place * every + remainder is pixel `shift` more; one of the steps is 1.
+  // Pixel n is at n * step - offset, and position i * every + remainder is shifted by `shift`; one of the two steps is
+  // 1.
   int64_t shift = a.offset + remainder, from, to;
   if (a.step > 1) {
     from = ceil_div(std::max<int64_t>(shift, 0), a.step);

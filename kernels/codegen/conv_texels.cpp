@@ -1,4 +1,4 @@
-// Convolutions for CPUs that read texel buffers faster than storage buffers: an image whose elements stand in fours
+// Convolutions for CPUs that read texel buffers faster than storage buffers: an image stored in groups of four elements
 // along k, the other operand packed into panels, a register tile per work-item (conv_texels.k).
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@ namespace {
 
 constexpr int64_t lanes = 8;
 
-/// The four neighbours along k of a texel: of four planes, or of four taps along x.
+/// The four elements of a texel along k: of four planes, or of four taps along x.
 struct Quads {
   bool planes = true;
-  int64_t k1 = 0, k3 = 0;          ///< rounds along the planes and along x, four k each
-  int64_t all = 0, per_outer = 0;  ///< planes of quads; those that follow each other along k, where they do
+  int64_t k1 = 0, k3 = 0;          ///< rounds along planes and along x, four k each
+  int64_t all = 0, per_outer = 0;  ///< number of quad planes; number of consecutive ones along k, if any
   int64_t row_plane = 0, k_plane = 0, group_plane = 0;
   int64_t height = 0, width = 0;
 
@@ -28,7 +28,7 @@ Quads quads_of(const ConvProduct& p) {
   q.height = p.y.span();
   q.width = p.x.span();
   int64_t four_planes = align_up(p.k_planes, 4) * p.x.taps, four_taps = p.k_planes * align_up(p.x.taps, 4);
-  // Fours along x are there four times; but then b is packed in its own order.
+  // Quads along x store each element four times, but b is packed in its original order.
   bool little = p.x.taps % 4 == 0 && p.planes * q.height * q.width * 4 <= p.b_elements;
   q.planes = four_planes <= four_taps * 6 / 5 && !little;
   if (!q.planes) {
@@ -42,13 +42,13 @@ Quads quads_of(const ConvProduct& p) {
   }
   q.k1 = ceil_div(p.k_planes, 4);
   q.k3 = p.x.taps;
-  if (p.k_plane == 1) {  // channels: four of one sample
+  if (p.k_plane == 1) {  // quads of four channels of one sample
     q.per_outer = q.k1;
     q.all = p.planes / p.k_planes * q.k1;
     q.row_plane = p.groups * q.k1;
     q.k_plane = 1;
     q.group_plane = q.k1;
-  } else {  // samples: one channel of four
+  } else {  // quads of one channel of four samples
     q.all = q.k1 * p.k_plane;
     q.row_plane = p.row_plane;
     q.k_plane = p.k_plane;
@@ -94,7 +94,7 @@ Kernel packing(const ConvProduct& p, const Quads& q) {
   k.set("B_AT(g,k)", fmt::format("((g) * {} + {} * {} + {})", p.b_group, plane, p.b_plane,
                                  tap_in_b(p, as_literal, fmt::format("{} * {} + {}", j, p.x.taps, x))));
   k.set("INSIDE(k)", fmt::format("{} < {} && {} < {}", plane, p.k_planes, x, p.x.taps));
-  // Neighbours in b are k of one quarter of the quads where a quad is of planes.
+  // If quads combine planes, adjacent elements of b belong to the same component of consecutive quads.
   k.set("K_OF(n)", q.planes ? fmt::format("((n) % {0} * 4 + (n) / {0})", q.k1 * p.y.taps * q.k3) : "(n)");
   return k;
 }
@@ -102,7 +102,7 @@ Kernel packing(const ConvProduct& p, const Quads& q) {
 }  // namespace
 
 LaunchList conv_texels(const Target& t, const ConvProduct& p) {
-  constexpr int64_t rows = 4, vectors = 2;  // quads of rows, vectors of columns
+  constexpr int64_t rows = 4, vectors = 2;  // rows in quads, columns in vectors
   Quads q = quads_of(p);
   int64_t lanes_n = 8, depth = q.k1 * p.y.taps * q.k3 * 4;
   auto area = [&](int64_t n) {
@@ -138,7 +138,7 @@ LaunchList conv_texels(const Target& t, const ConvProduct& p) {
                                                      {"K1", q.k1},
                                                      {"K2", p.y.taps},
                                                      {"K3", q.k3},
-                                                     // Taps beyond these read pixels that are none of the window's.
+                                                     // Taps beyond these are outside of the window.
                                                      {"TAPS", q.planes ? q.k3 * 4 : p.x.taps},
                                                      {"S1", q.k_plane * plane},
                                                      {"S2", p.y.k_step * q.width},

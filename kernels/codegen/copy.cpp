@@ -1,4 +1,4 @@
-// Copies by index: transpose, broadcast, slice, pad, concat and windows.
+// Index copies: transpose, broadcast, slice, pad, concat and windows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using Axes = std::vector<SourceAxis>;
 
-/// An axis that walks output dimension d of `rank` alone.
+/// A source axis that depends only on output dimension d of `rank`.
 SourceAxis along(size_t rank, size_t d, int64_t coef, int64_t offset, int64_t size, int64_t stride, int64_t step = 1) {
   SourceAxis a;
   a.coef.assign(rank, 0);
@@ -24,7 +24,7 @@ SourceAxis along(size_t rank, size_t d, int64_t coef, int64_t offset, int64_t si
   return a;
 }
 
-/// The least and largest coordinate over the output.
+/// The smallest and largest coordinate over the output.
 std::pair<int64_t, int64_t> range_of(const SourceAxis& a, const Shape& dims) {
   int64_t low = a.offset, high = a.offset;
   for (size_t d = 0; d < dims.size(); ++d) (a.coef[d] < 0 ? low : high) += a.coef[d] * (dims[d] - 1);
@@ -47,7 +47,7 @@ std::string register_literal(const Target& t, const Copy& c) {
   }
 }
 
-/// Elements of eight bytes as pairs of words.
+/// Treats 8-byte elements as pairs of words.
 Copy as_words(const Copy& c) {
   Copy w = c;
   w.dtype = DType::u32;
@@ -63,7 +63,7 @@ Copy as_words(const Copy& c) {
   return w;
 }
 
-/// The kernel's body: each element asks the sources in turn.
+/// The kernel's body: each element tries the sources in order.
 std::string indexed_copy(const Target& t, const Copy& c, const IterationSpace& w) {
   bool more = c.sources.size() > 1;
   std::string text = more ? "  bool found = false;\n" : "";
@@ -176,7 +176,7 @@ Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>&
 
 Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low,
               const std::vector<int64_t>& interior, double value) {
-  // Neighbouring axes that stay as they are merge.
+  // Merges adjacent unchanged axes.
   Shape from, to;
   std::vector<int64_t> before, step;
   bool plain = false;

@@ -1,4 +1,4 @@
-// One kernel for one scalar expression over broadcast arrays; strided copies are the expression that copies its input.
+// Kernels of scalar expressions over broadcast arrays; a strided copy is the identity expression.
 #include "kernels/codegen/elementwise.h"
 
 #include <fmt/format.h>
@@ -14,13 +14,13 @@
 namespace tutti::codegen {
 namespace {
 
-/// Whether `lanes` neighbours along the last dimension lie side by side from multiples of `lanes` on.
+/// Whether `lanes` adjacent elements of the last dimension are contiguous and aligned to `lanes`.
 bool in_lanes(const StridedOperand& x, int64_t lanes) {
   return lanes > 1 && x.strides.back() == 1 && x.offset % lanes == 0 &&
          std::all_of(x.strides.begin(), x.strides.end() - 1, [&](int64_t s) { return s % lanes == 0; });
 }
 
-/// Elements of an operand up to its last one.
+/// Index of an operand's last element + 1.
 int64_t reach_of(const StridedOperand& s, const Shape& dims) {
   int64_t reach = s.offset + 1;
   for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * s.strides[d];
@@ -40,7 +40,7 @@ IterationSpace iteration_space(const Target& t, Kernel& k, const Shape& dims, in
   IterationSpace w{dims, lanes};
   int64_t inner = dims.back(), outer = num_elements(dims) / inner, units = ceil_div(inner, lanes);
   int64_t most = std::min<int64_t>(t.max_local, 256), least = 32;
-  if (outer == 1 || units >= least) {  // a group lies within one row: its work-items share the outer coordinates
+  if (outer == 1 || units >= least) {  // a group covers part of one row, so its work-items share the outer coordinates
     w.local = fixed ? fixed : std::min(most, align_up(ceil_div(units, ceil_div(units, most)), 8));
     w.chunks = ceil_div(units, w.local);
     w.groups = static_cast<uint64_t>(outer * w.chunks);
@@ -74,7 +74,7 @@ std::string IterationSpace::text(const std::string& group) const {
 
 namespace {
 
-/// A pass over one tensor, and its parameters in the kernel: numbers of `params`.
+/// A pass over one tensor; its parameters are indices into `params`.
 struct Pass {
   Shape dims;
   std::vector<StridedOperand> in;
@@ -82,7 +82,7 @@ struct Pass {
   IterationSpace walk = {};
 };
 
-/// Loads, statements and stores of `lanes` neighbours from x on.
+/// Loads, statements and stores of `lanes` adjacent elements starting at x.
 std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass, int64_t lanes) {
   std::string text;
   std::vector<std::vector<std::string>> names(pass.in.size());
@@ -93,7 +93,7 @@ std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> c
     int64_t step = s.strides.back();
     std::string base = base_of(s.strides, s.offset);
     if (step == 0) {
-      // A scalar is never written over.
+      // A scalar is never overwritten.
       if (s.strides == Shape(s.strides.size())) k.read_as_texels(t, p.name, 1);
       text += fmt::format("  {} a{} = {}({});\n", type, i, p.name, base);
       names[i] = {fmt::format("a{}", i)};
@@ -121,13 +121,13 @@ std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> c
     std::vector<std::string> r = body.results[o];
     const Param& to = k.params[pass.to[o]];
     if (r.empty()) throw Error(Code::internal, fmt::format("result {} of an expression is never given", o));
-    r.resize(static_cast<size_t>(lanes), r[0]);  // one value for all, or one for each
+    r.resize(static_cast<size_t>(lanes), r[0]);  // one value for all lanes, or one per lane
     text += lanes > 1 ? store_lanes(t, to, "at", r) : fmt::format("  {}_set(at, {});\n", to.name, r[0]);
   }
   return text;
 }
 
-/// The text of a pass. Where lanes do not divide a tensor that is one line, its last elements go one by one.
+/// The text of a pass. If lanes do not divide a 1-D tensor, its last elements are processed individually.
 std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass,
                       const std::string& group) {
   int64_t line = pass.dims.back(), lanes = pass.walk.lanes;
@@ -137,8 +137,8 @@ std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> co
                             line, lanes_text(t, k, code, pass, lanes), line, lanes_text(t, k, code, pass, 1));
 }
 
-/// How many neighbours a work-item takes: what fills 16 bytes of the narrowest floats that lie side by side, or four;
-/// one where the compiler itself puts neighbouring work-items into vectors.
+/// Number of adjacent elements per work-item: those in 16 bytes of the narrowest contiguous floats, or four; one if the
+/// compiler vectorizes over work-items.
 int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
   if (t.cpu_like && t.language->vectorizes_items) return 1;
   size_t narrowest = 4;
@@ -146,7 +146,7 @@ int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
   for (const StridedOperand& x : pass.in)
     if (in_lanes(x, 4)) see(x.element);
   for (size_t o : pass.to) see(k.params[o].element);
-  constexpr int64_t long_line = 1024;  // worth the text of a tail
+  constexpr int64_t long_line = 1024;  // minimum line length for a tail loop
   int64_t line = pass.dims.back();
   bool tail = pass.dims.size() == 1 && line >= long_line;
   for (int64_t lanes = widest_lanes(t, narrowest); lanes >= 4; lanes /= 2)
@@ -154,7 +154,7 @@ int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
   return 1;
 }
 
-/// Merges the dimensions of a pass, notes how far it reaches, and sets its walk.
+/// Merges the dimensions of a pass, records its largest index, and sets its iteration space.
 void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
   Shape dense = strides_of(pass.dims);
   std::vector<Shape*> strides = {&dense};
@@ -166,7 +166,7 @@ void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
   pass.walk = iteration_space(t, k, pass.dims, lanes_of(t, k, pass), local);
 }
 
-/// The launch of one pass, or of a batch of them side by side.
+/// The launch of one pass, or of a batch of passes.
 Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructions, std::vector<Pass> all, bool batch,
               std::vector<int> buffers) {
   uint64_t groups = 0;
@@ -175,7 +175,7 @@ Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instruction
     groups += pass.walk.groups;
     lanes = std::max(lanes, pass.walk.lanes);
   }
-  // The last elements go one by one, and exact divisions and roots correct their results in loops.
+  // Tail elements and the corrections of exact divisions and roots use loops.
   auto loops = [](const TuttiInstr& i) {
     return i.code == TUTTI_X_DIV || i.code == TUTTI_X_SQRT || i.code == TUTTI_X_RSQRT;
   };
@@ -214,7 +214,7 @@ LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const 
     k.params.push_back({std::move(param), e, written, ""});
     buffers.push_back(static_cast<int>(buffers.size()));
   };
-  // The "v" keeps in1v4(i), four elements of in1v, apart from in14v(i).
+  // The "v" distinguishes in1v4(i), four elements of in1v, from in14v(i).
   for (size_t i = 0; i < pass.in.size(); ++i) add(fmt::format("in{}v", i), pass.in[i].element, false, pass.from);
   for (size_t i = 0; i < out.size(); ++i) add(fmt::format("out{}v", i), out[i], true, pass.to);
   prepare(t, k, pass, 0);
@@ -264,7 +264,7 @@ LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, 
 
 namespace {
 
-/// A copy whose last dimension is strided while another one runs along memory: by blocks of these two.
+/// A copy whose last dimension is strided while another is contiguous: copies blocks of these two dimensions.
 LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset,
                      size_t along) {
   Shape dense = strides_of(dims), outer_dims, outer_from, outer_to;
@@ -312,7 +312,7 @@ LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape&
 
 LaunchList strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
   Shape merged = dims, from = strides;
-  merge_dimensions(merged, {&from});  // outputs are dense: what x walks as one, y does too
+  merge_dimensions(merged, {&from});  // outputs are dense, so dimensions that merge in x merge in y too
   if (num_elements(dims) >= 1024 && merged.size() > 1 && from.back() > 1 && merged.back() >= 8)
     for (size_t d = 0; d + 1 < merged.size(); ++d)
       if (from[d] == 1 && merged[d] >= 8) return transpose(t, e, merged, from, offset, d);

@@ -12,7 +12,7 @@ namespace {
 using instr::constant_of;
 using instr::operand_count;
 
-/// fmt::format with a form that is chosen at run time.
+/// fmt::format with a run-time format string.
 template <class... Args>
 std::string form(const char* text, const Args&... args) {
   return fmt::format(fmt::runtime(text), args...);
@@ -20,7 +20,7 @@ std::string form(const char* text, const Args&... args) {
 
 const char* c_type(DType t) { return register_type(element_of(t)); }
 
-/// One instruction's right side.
+/// Writes the right-hand side of instructions.
 class Writer {
  public:
   Writer(const Target& t, bool exact) : t_(t), l_(*t.language), exact_(exact) {}
@@ -99,7 +99,7 @@ class Writer {
       case TUTTI_X_ADD: return wrapped("+");
       case TUTTI_X_SUB: return wrapped("-");
       case TUTTI_X_MUL: return wrapped("*");
-      case TUTTI_X_DIV:  // toward zero; 0 for division by zero
+      case TUTTI_X_DIV:  // rounds toward zero; 0 for division by zero
         if (i)
           return fmt::format("{1} == 0 ? 0 : {1} == -1 ? I32(0u - U32({0})) : {0} / ({1} == 0 || {1} == -1 ? 1 : {1})",
                              a, b);
@@ -130,7 +130,7 @@ class Writer {
     return fill(l_.function, {{"name", name}, {"arguments", arguments}});
   }
 
-  /// A form of two operands.
+  /// Fills in a form with two operands.
   static std::string apply(const std::string& op, const std::string& a, const std::string& b) {
     return fill(op, {{"a", a}, {"b", b}});
   }
@@ -144,15 +144,15 @@ class Writer {
   }
 
   std::string real(uint16_t code, const std::string& a, const std::string& b) const {
-    // Ours where the language has none or an inaccurate one, where a CPU's compiler is to vectorize, and for equal
-    // bits.
+    // Uses math.k if the language's function is missing or inaccurate, if the CPU compiler must vectorize, or for exact
+    // results.
     bool slow = exact_ || l_.own_functions, own = slow || (t_.cpu_like && l_.float16());
     auto basic = [&](const char* op, const std::string& exactly) {
       return exact_ ? apply(exactly, a, b) : fmt::format("{} {} {}", a, op, b);
     };
     switch (code) {
       case TUTTI_X_ADD: return basic("+", l_.add);
-      case TUTTI_X_SUB:  // lavapipe takes x - x and x * 0 for 0, even where they are precise
+      case TUTTI_X_SUB:  // lavapipe simplifies x - x and x * 0 to 0, even if precise
         if (l_.loose_floats && a == b) return fmt::format("minus_itself_({})", a);
         return basic("-", l_.subtract);
       case TUTTI_X_MUL:
@@ -175,7 +175,7 @@ class Writer {
       case TUTTI_X_SIN: return own ? fmt::format("turn_({}, 0u)", a) : call("sin", a, false);
       case TUTTI_X_COS: return own ? fmt::format("turn_({}, 1u)", a) : call("cos", a, false);
       case TUTTI_X_POW: return call("pow", fmt::format("{}, {}", a, b), own);
-      case TUTTI_X_FMOD: return call("fmod", fmt::format("{}, {}", a, b), true);  // the drivers' are inexact
+      case TUTTI_X_FMOD: return call("fmod", fmt::format("{}, {}", a, b), true);  // drivers' versions are inexact
       case TUTTI_X_FLOOR: return call("floor", a, slow);
       default: throw Error(Code::declined, fmt::format("instruction {} on a float", code));
     }
@@ -206,7 +206,7 @@ std::string literal(const Language& language, DType t, double x) {
 
 std::string declines(std::span<const TuttiInstr> code) {
   try {
-    const Target any;  // which instructions there are does not depend on it
+    const Target any;  // the set of instructions does not depend on the target
     Writer writer(any, true);
     for (const TuttiInstr& i : code) {
       auto t = static_cast<DType>(i.dtype);
@@ -229,7 +229,7 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
   size_t lanes = 1;
   for (auto& x : inputs) lanes = std::max(lanes, x.size());
   Writer writer(target, exact);
-  // What each instruction is called, per lane; those without varying operands are computed once.
+  // Name of each instruction's result per lane; instructions without varying operands are computed once.
   std::vector<std::vector<std::string>> names(code.size());
   for (size_t k = 0; k < code.size(); ++k) {
     const TuttiInstr& i = code[k];
@@ -239,7 +239,7 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
       continue;
     }
     if (i.code == TUTTI_X_CONST) {
-      // Narrow floats are computed in f32, so are their constants.
+      // 16-bit floats are computed in f32, including their constants.
       names[k] = {literal(*target.language, is_narrow(t) && !exact ? DType::f32 : t, constant_of(i))};
       continue;
     }
@@ -252,7 +252,7 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
     if (count > 1) width = std::max(width, names[i.b].size());
     if (count > 2) width = std::max(width, names[i.c].size());
     auto from = static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype);
-    // GLSL's compilers take x * 0 for 0 and a * b + a * c for a * (b + c), whatever a and x are, unless told otherwise.
+    // Without `precise`, GLSL compilers simplify x * 0 to 0 and a * b + a * c to a * (b + c) for any a and x.
     const char* precise = (exact || target.language->loose_floats) && is_float(t) ? "PRECISE " : "";
     for (size_t lane = 0; lane < width; ++lane) {
       auto operand = [&](uint32_t at) { return names[at].size() == 1 ? names[at][0] : names[at][lane]; };

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view entry = "kernel_main";
 
-/// One text in a namespace of its own, its entry renamed, its macros forgotten behind it.
+/// Wraps a text in a namespace, renames its entry and undefines its macros at the end.
 std::string apart(std::string_view text, size_t k) {
   std::string code = "namespace kernel_" + std::to_string(k) + " {\n" + std::string(text) + "}\n";
   if (size_t at = code.find("void " + std::string(entry) + "("); at != code.npos)
@@ -32,7 +32,7 @@ std::string apart(std::string_view text, size_t k) {
 std::string host_entry(size_t k) { return std::string(entry) + "_" + std::to_string(k); }
 
 std::string host_unit(std::span<const std::string_view> texts) {
-  // The texts include these as well, which inside of a namespace must have no effect.
+  // The texts include these too; include guards make that a no-op inside the namespaces.
   std::string code = "#include <cmath>\n#include <cstdint>\n#include <cstring>\n";
   for (size_t k = 0; k < texts.size(); ++k) code += apart(texts[k], k);
   return code;

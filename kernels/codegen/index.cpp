@@ -1,4 +1,4 @@
-// Rows by index and their adjoint, windows added up, and values made from nothing.
+// Gather and its adjoint, sums over windows, and generated values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tutti::codegen {
 namespace {
 
-/// One work-item for each of `items`.
+/// A launch with one work-item per item.
 Launch launch(const Target& t, Kernel k, int64_t items, std::vector<int> buffers) {
   k.local = {std::min(t.max_local, 64u), 1, 1};
   return dispatch_items(t, std::move(k), items, std::move(buffers));
@@ -49,12 +49,12 @@ LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int6
 
 namespace {
 
-/// Updates of whole rows: lists of the updates of each row, then every element sums its row's.
+/// Updates of whole rows: builds a list of updates per row, then every element sums the updates of its row.
 LaunchList scatter_lists(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
   LaunchList list;
   list.scratch_bytes = {static_cast<uint64_t>(size) * 4, static_cast<uint64_t>(count) * 4};
   constexpr int first = 3, next = 4;
-  // Asking every index for every row keeps a GPU busy; walking the indices once wastes nothing.
+  // Comparing every index with every row keeps a GPU busy; walking the indices once does no redundant work.
   bool walk = t.cpu_like || size > (int64_t{1} << 33) / count;
   if (walk) {
     LaunchList none = fill(t, DType::i32, size, static_cast<double>(count));
@@ -94,10 +94,10 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   fits_int("scatter_add into an axis", size);
   fits_int("scatter_add with an index", count);
   int64_t rounds = std::max<int64_t>(1, static_cast<int64_t>(t.max_rounds) - 2);
-  // Little work is one launch: every element asks every index.
+  // Little work needs one launch: every element compares all indices.
   bool few = count <= rounds && total <= (1 << 18) / std::max<int64_t>(count, 1);
   if (!along && !few && count > 0 && count <= rounds) return scatter_lists(t, type, outer, size, inner, count);
-  // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
+  // Comparing every index with every row is parallel but redundant; walking the indices per column is not.
   bool by_rows = few || (count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26))));
   bool narrow = is_narrow(type);
   Kernel k = portable(by_rows ? "scatter_rows" : "scatter_columns", {{"T", e}, {"Y", narrow ? Element::f32 : e}});
@@ -109,9 +109,9 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   set_sum(k, t, type);
   k.elements = static_cast<uint64_t>(std::max(total, outer * count * inner));
   if (by_rows) return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
-  // Narrow floats are added up in f32.
+  // 16-bit floats are summed in f32.
   int y = narrow ? 3 : 2;
-  // Zeros by a launch of their own where they are most of the work, and where a work-item may not make so many rounds.
+  // A separate launch writes zeros if they dominate the work, or if loop rounds are limited.
   bool apart = size > std::max<int64_t>(count, 1024) || size + count > rounds;
   if (apart) {
     LaunchList zero = fill(t, narrow ? DType::f32 : type, total, 0);
@@ -138,8 +138,8 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
 
 LaunchList random_bits(const Target& t, int64_t n, uint32_t stream) {
   if (n == 0) return {};
-  // Every weight, noise and dropout mask has a stream of its own: as data, so that a program compiles one kernel for
-  // all.
+  // Every weight, noise and dropout mask has its own stream. It is passed as data, so that a program needs only one
+  // kernel.
   Kernel k = portable("random_bits");
   k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
   k.set("STREAM", static_cast<int32_t>(stream));

@@ -1,4 +1,4 @@
-// Reading kernel texts: a header of one declaration per line, "---", and the body.
+// Parses kernel texts: a header with one declaration per line, "---", and the body.
 #include "kernels/codegen/kernel.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ const char* text_of(const std::string& name) {
   throw Error(Code::internal, fmt::format("there is no kernel text {}.k", name));
 }
 
-/// The lines after "---" of a text that holds functions.
+/// The body of a text with functions.
 std::string functions_of(const std::string& name) {
   return parse(text_of(name), "kernels/portable/" + name + ".k", {}).body;
 }
@@ -117,7 +117,8 @@ void Kernel::set(const std::string& name, int64_t x) {
 }
 
 std::string Kernel::number(int64_t x) {
-  numbers.push_back({fmt::format("N{}_", values.size() + numbers.size()), x});  // never less: set() moves between them
+  // This sum never decreases, because set() moves entries between the lists.
+  numbers.push_back({fmt::format("N{}_", values.size() + numbers.size()), x});
   return numbers.back().name;
 }
 
@@ -156,7 +157,7 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
     } else if (word == "repeat") {
       if (!(words >> word >> rest)) fail(file, number, "repeat LETTER VALUE expected");
       k.repeats.emplace_back(word, rest);
-    } else if (word == "value") {  // names that the caller must give
+    } else if (word == "value") {  // names that the caller must set
       while (words >> rest) k.values.emplace_back(rest, "");
     } else if (word == "number" || word == "stride" || word == "data") {
       Number::Kind kind = word == "data" ? Number::data : word == "stride" ? Number::stride : Number::number;
@@ -180,7 +181,7 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
   if (k.name.empty()) fail(file, 1, "there is no line kernel NAME");
   k.body_line = number + 1;
   k.body.assign(std::istreambuf_iterator<char>(lines), {});
-  std::string open;  // the brackets that wait for their partners
+  std::string open;  // open brackets
   int at = k.body_line;
   for (char c : k.body) {
     if (c == '\n') ++at;
@@ -191,7 +192,7 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
   }
   if (!open.empty()) fail(file, at, fmt::format("{} is missing", open.back()));
   bool loops = k.body.find("for (") != std::string::npos || k.body.find("while (") != std::string::npos;
-  if (!functions && loops == k.rounds.empty())  // what calls functions knows their loops
+  if (!functions && loops == k.rounds.empty())  // callers declare the loops of functions
     fail(file, k.body_line, loops ? "the body loops, but there is no line rounds" : "rounds, but the body has no loop");
   return k;
 }
@@ -233,7 +234,7 @@ Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::v
 
 namespace {
 
-/// Of a kernel whose numbering is done.
+/// Checks a kernel whose index range is final.
 void check_limits(const Target& t, const Kernel& k) {
   auto decline = [&](const std::string& why) {
     throw Error(Code::declined, fmt::format("kernel {}: {}", k.name, why));
@@ -263,7 +264,7 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
   if (z > most) throw Error(Code::declined, fmt::format("{} groups of work-items", groups));
   d.groups = {static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z)};
   uint64_t items = x * y * z * kernel.local[0] * kernel.local[1] * kernel.local[2];
-  kernel.elements = std::max(kernel.elements, items);  // ITEM is an IDX
+  kernel.elements = std::max(kernel.elements, items);  // ITEM must fit into IDX
   std::string group = "IDX(GRP(0))";
   auto number = [&](uint64_t n) { return kernel.number(static_cast<int64_t>(n)); };
   if (z > 1)

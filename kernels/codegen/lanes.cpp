@@ -17,10 +17,10 @@ std::string unit(const std::string& at, int64_t per, int64_t n) {
   return n == 0 ? fmt::format("({}) / {}", at, per) : fmt::format("({}) / {} + {}", at, per, n);
 }
 
-/// How many 32-bit words are moved together.
+/// Number of 32-bit words per access.
 int64_t words_together(const Target& t, int64_t words) { return !t.language->pointers ? 1 : std::min(words, quad); }
 
-/// The bits of narrow element `part` of a word.
+/// Expression of the bits of narrow element `part` in a word.
 std::string part_of_word(const std::string& word, size_t bytes, size_t part) {
   size_t bits = bytes * 8, shift = part * bits;
   std::string moved = shift ? fmt::format("({} >> {})", word, shift) : word;

@@ -13,7 +13,7 @@ namespace {
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-/// What a line defines, or "".
+/// The name that a line defines, or "".
 std::string_view name_of(std::string_view line) {
   constexpr std::string_view define = "#define ";
   if (line.starts_with(define)) {
@@ -27,7 +27,7 @@ std::string_view name_of(std::string_view line) {
   return line.substr(begin, end - begin);
 }
 
-/// Whether a line goes on with the definition before it.
+/// Whether a line continues the previous definition.
 bool continues(std::string_view line) { return line.starts_with(' ') || line.starts_with('}'); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which kernels compute a matrix product.
+// Chooses kernels for matrix products.
 #include "kernels/codegen/matmul.h"
 
 #include <fmt/format.h>

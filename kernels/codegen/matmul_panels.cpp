@@ -10,12 +10,13 @@
 namespace tutti::codegen {
 namespace {
 
-/// A product whose second operand is packed into column panels: y[i, j], or its transpose where that packs less.
+/// A product whose second operand is packed into column panels: y[i, j], or its transpose if that packs less.
 struct Panels {
   int64_t m, n, rows, blocks, panels;
   bool swapped;
-  bool both = false;  ///< the rows are packed too: far apart along k, they would evict each other from the cache
-  double cost = 0;    ///< nanoseconds, roughly
+  /// Packs the rows too, because with large strides along k they would evict each other from the cache.
+  bool both = false;
+  double cost = 0;  ///< estimated nanoseconds
 };
 
 constexpr int64_t most_rows = 8;
@@ -62,7 +63,7 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   Panels straight = plan(p.m, p.n, p.k, p.ta, b_matrices, a_matrices, batches, wide, false);
   Panels turned = plan(p.n, p.m, p.k, !p.tb, a_matrices, b_matrices, batches, wide, true);
   const Panels& c = turned.cost < straight.cost ? turned : straight;
-  // The operand whose elements are spread over a row, and the one that is packed.
+  // The operand whose elements are broadcast over a row, and the packed one.
   int spread = c.swapped ? 1 : 0, packed = 1 - spread;
   const Shape &spread_batch = c.swapped ? p.b_batch : p.a_batch, &packed_batch = c.swapped ? p.a_batch : p.b_batch;
   int64_t packed_matrices = c.swapped ? a_matrices : b_matrices;
@@ -105,7 +106,7 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   } else {
     k.set("A_BASE(g)", batch_base(p.batch, spread_batch, k.as_number()));
     k.set("ROW_AT(r)", fmt::format("(IDX(row + (r) < M ? row + (r) : M - 1) * {})", row));
-    if (!spread_turned) {  // whole rows at a known distance: else their addresses are kept in vectors
+    if (!spread_turned) {  // contiguous rows with known distance; otherwise their addresses are kept in vectors
       k.set("M", std::to_string(c.m));
       k.set("BLOCKS", std::to_string(c.blocks));
     }

@@ -1,5 +1,5 @@
-// Matrix products for devices that read texel buffers faster than storage buffers: both operands packed into panels, a
-// register tile per work-item (matmul_texels.k).
+// Matrix products for devices on which texel buffers are faster than storage buffers: both operands packed into panels,
+// a register tile per work-item (matmul_texels.k).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t lanes = 8;
 
-/// The tile of a work-item, and how a group's work-items stand.
+/// The tile of a work-item, and the arrangement of a group's work-items.
 struct Tile {
   int64_t quads = 4, vectors = 2, steps = 4;
   int64_t lanes_n = lanes;
@@ -32,13 +32,13 @@ Tile choose(const Matmul& p) {
   return best;
 }
 
-/// One operand, stored in lines along k or across it.
+/// One operand, stored with lines along k or across it.
 struct Side {
   int input;           ///< the caller's buffer
   int64_t size;        ///< rows of a, columns of b
-  bool along;          ///< stored [size, k]
-  const Shape& batch;  ///< elements per batch step
-  int64_t panel;       ///< rows or columns of a panel
+  bool along;          ///< stored as [size, k]
+  const Shape& batch;  ///< batch strides in elements
+  int64_t panel;       ///< rows or columns per panel
   int64_t matrices = 1;
 };
 
@@ -71,7 +71,7 @@ int64_t matrices(const Matmul& p, const Shape& steps) {
 
 int64_t depth_of(const Matmul& p, const Tile& tile) { return align_up(p.k, tile.steps); }
 
-/// Elements of all panels of an operand.
+/// Number of elements of all panels of an operand.
 int64_t panel_elements(const Matmul& p, const Tile& tile, const Side& s) {
   return s.matrices * align_up(s.size, s.panel) * depth_of(p, tile);
 }

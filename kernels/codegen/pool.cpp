@@ -1,4 +1,4 @@
-// Pools and their gradients.
+// Pooling and its gradients.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@ void erase_param(Kernel& k, const char* name) {
   std::erase_if(k.params, [&](const Param& p) { return p.name == name; });
 }
 
-/// How many taps or windows a kernel writes out; the others are rounds of its loop.
+/// Number of unrolled taps or windows; the rest are loop rounds.
 int64_t unrolled(int64_t count) { return count <= 16 ? count : 8; }
 
-/// The kernel with its window; `count`: taps or windows of a work-item.
+/// The kernel with its window; `count`: taps or windows per work-item.
 Kernel pool_kernel(const char* name, const Pool& p, int64_t count) {
   if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("a pool of {}", tutti::name(p.dtype)));
   if (count > 0x7fffffff) throw Error(Code::declined, fmt::format("a pool over windows of {} taps", count));
@@ -44,7 +44,7 @@ Kernel windows(const Pool& p) {
   Kernel k = pool_kernel("pool", p, taps);
   k.set("TAPS", taps);
   k.set("UNROLL", unrolled(taps));
-  // Conditions that every window of the shape meets are left out.
+  // Omits conditions that hold for all windows of the shape.
   std::string inside;
   auto require = [&](bool needed, const std::string& what) {
     if (needed) inside += (inside.empty() ? "" : " && ") + what;
@@ -59,7 +59,7 @@ Kernel windows(const Pool& p) {
   return k;
 }
 
-/// How many taps of the window at `o` lie inside the image, as an expression.
+/// Expression of the number of taps of the window at `o` inside the image.
 std::string taps_inside(const WindowAxis& a, const char* o) {
   int64_t last = (a.count - 1) * a.stride + (a.kernel - 1) * a.dilation - a.padding;
   if (a.padding == 0 && last < a.size) return std::to_string(a.kernel);
@@ -88,12 +88,12 @@ Kernel window_pixels(const Pool& p) {
   return k;
 }
 
-/// Whether the windows cover each pixel once.
+/// Whether the windows cover each pixel exactly once.
 bool covers_once(const WindowAxis& a) {
   return a.padding == 0 && a.kernel == a.stride && a.count * a.stride == a.size && (a.kernel == 1 || a.dilation == 1);
 }
 
-/// A pool's gradient. `share`: what a window with the cotangent v, whose index names a tap, gives its pixel.
+/// The gradient of pooling. `share`: the contribution of a window with cotangent v to its pixel.
 LaunchList gradient(const Target& t, const Pool& p, bool index, const std::string& share) {
   int64_t total = p.planes * p.h.size * p.w.size;
   if (total == 0) return {};

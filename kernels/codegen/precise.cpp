@@ -15,12 +15,12 @@ namespace {
 
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
-/// Sums of products of signed terms, where a term is a word, a call, or such a sum in parentheses.
+/// Parser of sums of products of signed terms; a term is a word, a call, or a parenthesized sum.
 class Sum {
  public:
   Sum(std::string_view text, const std::string& form) : rest_(text), form_(form) {}
 
-  /// The whole text with its operations kept apart; nothing where it is more than that.
+  /// The whole text with each operation wrapped; none if it contains other syntax.
   std::optional<std::string> kept() {
     std::string all = sum();
     skip();
@@ -32,7 +32,7 @@ class Sum {
   void skip() {
     while (rest_.starts_with(' ')) rest_.remove_prefix(1);
   }
-  /// The next character where it is one of these, which is then behind us; else 0.
+  /// Consumes and returns the next character if it is one of these; else 0.
   char take(std::string_view any) {
     skip();
     if (rest_.empty() || any.find(rest_[0]) == any.npos) return 0;
@@ -61,7 +61,7 @@ class Sum {
     }
     return word();
   }
-  /// A name or number, and the parentheses or brackets of a call or element behind it.
+  /// A name or number, with following call parentheses or index brackets.
   std::string word() {
     skip();
     size_t end = 0;
@@ -96,7 +96,7 @@ std::string kept(const std::string& value, const std::string& form) {
 std::string keep_apart(const std::string& text, const std::string& form) {
   constexpr std::string_view precise = "PRECISE float ";
   std::string all, line;
-  std::set<std::string> names;  // of precise variables of this function
+  std::set<std::string> names;  // names of precise variables in this function
   std::istringstream lines(text);
   while (std::getline(lines, line)) {
     if (line.starts_with('}')) names.clear();

@@ -1,4 +1,4 @@
-// Products with weights in blocks of quants.
+// Products with block-quantized weights.
 #include <algorithm>
 
 #include "core/geometry/quantized.h"

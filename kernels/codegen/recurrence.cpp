@@ -1,5 +1,5 @@
-// Recurrences. A frame hands the products of a turn's states and the weights to the text of a cell: on CPUs in one
-// launch for all steps, on GPUs in one per step, elsewhere behind a product of its own per step.
+// Recurrences. A frame computes the product of states and weights and passes it to the text of a cell: on CPUs in one
+// launch for all steps, on GPUs in one launch per step, elsewhere after a separate product per step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +12,15 @@
 namespace tutti::codegen {
 namespace {
 
-/// What one kind of recurrence, or its gradient, is made of.
+/// Definition of one kind of recurrence or its gradient.
 struct Kind {
   const char* cell;  ///< the text of a cell
   int64_t gates;
-  bool gradient;                             ///< from the last step to the first, with the weights transposed
+  bool gradient;                             ///< runs from the last step to the first, with transposed weights
   std::vector<const char*> inputs, results;  ///< in the caller's order, before `lengths`
-  std::vector<std::pair<const char*, const char*>> starts;  ///< scratch of [rows, cells], and what it starts with
-  std::pair<std::string, std::string> in_place = {};        ///< the input, and the result that may lie in its memory
+  /// Scratch [rows, cells], and the input with its initial values.
+  std::vector<std::pair<const char*, const char*>> starts;
+  std::pair<std::string, std::string> in_place = {};  ///< the input, and the result that may overwrite it
 };
 
 const Kind lstm_kind = {
@@ -69,7 +70,7 @@ class Planned {
     list_.launches.push_back(std::move(work.launches[0]));
   }
 
-  /// n f32 numbers of the input `from`; zeros where it has no name.
+  /// Initializes scratch `name` with n f32 numbers of the input `from`, or zeros if `from` is empty.
   void start(const std::string& name, const std::string& from, int64_t n) {
     if (from.empty()) return add(fill(t_, DType::f32, n, 0), {numbers_[name]});
     auto type = static_cast<uint16_t>(r_.dtype);
@@ -80,7 +81,7 @@ class Planned {
     add(elementwise(t_, code, {n}, in, out, false), {numbers_[from], numbers_[name]});
   }
 
-  /// The state, so many times over, and what else goes from step to step.
+  /// Initializes `states` copies of the state, and other values carried between steps.
   void start_all(int64_t states) {
     scratch("state", states * r_.rows * depth_);
     for (auto [name, from] : kind_.starts) {
@@ -95,7 +96,7 @@ class Planned {
     add(fill(t_, DType::i32, 1, 0), {numbers_["now"]});
   }
 
-  /// Adds the launch of one turn, and lets that of the next one read the number that it writes.
+  /// Adds the launch of one turn and prepares the next one to read the turn number that it writes.
   void add_turn(Launch& turn) {
     list_.launches.push_back(turn);
     int now = numbers_["now"], later = numbers_["later"];
@@ -109,12 +110,12 @@ class Planned {
   const Recurrence& r_;
   const Kind& kind_;
   int64_t depth_, turns_;
-  std::map<std::string, int> numbers_;  // of the buffers
+  std::map<std::string, int> numbers_;  // buffer numbers by name
   int scratch_at_ = 0;
   LaunchList list_;
 };
 
-/// The frame with the cell's text in it, and what both are told.
+/// The frame with the cell's text and the values of both.
 Kernel Planned::framed(const char* frame) const {
   const std::map<std::string, Element> types = {{"T", element_of(r_.dtype)}};
   Kernel k = portable(frame, types), cell = portable(kind_.cell, types);
@@ -132,15 +133,14 @@ Kernel Planned::framed(const char* frame) const {
   k.set("LAST", turns_ - 1);
   k.set("FIRST", r_.steps - 1);
   k.set("PLACE", r_.reverse ? backward : forward);
-  k.set("DEPTH", kind_.gradient ? "(turn == 0 ? 0 : K)" : "K");  // the first cotangent is dy alone
+  k.set("DEPTH", kind_.gradient ? "(turn == 0 ? 0 : K)" : "K");  // the first cotangent is only dy
   k.set("EARLIER", r_.reverse ? "N * H" : "-N * H");
   k.set("LIVE", r_.lengths ? "(t < lengths(row))" : "true");
   k.elements = static_cast<uint64_t>(std::max(r_.steps, int64_t{2}) * r_.rows * 4 * r_.cells);
   return k;
 }
 
-/// The buffers of the kernel's parameters, but for those of results that nobody reads and of an input that is the
-/// result's memory.
+/// The buffers of the kernel's parameters, without unused results and without an input that a result overwrites.
 std::vector<int> Planned::buffers_of(Kernel& k) const {
   std::vector<int> buffers;
   std::erase_if(k.params, [&](const Param& p) {
@@ -159,7 +159,7 @@ LaunchList Planned::panels() && {
   int64_t count = ceil_div(r_.cells, wide), gates = kind_.gradient ? 1 : kind_.gates;
   int64_t vectors = kind_.gradient ? std::min<int64_t>(count, 4) : gates;
 
-  // Of each gate [cells, K], or of the weights [K, cells]: panels of 16 cells.
+  // Packs each gate [cells, K], or the weights [K, cells], into panels of 16 cells.
   scratch("panels", gates * count * depth_ * wide);
   Kernel pack = portable("matmul_pack", {{"T", element_of(r_.dtype)}});
   pack.set("N", r_.cells);
@@ -183,7 +183,7 @@ LaunchList Planned::panels() && {
   k.set("ROWS", rows);
   k.set("VECTORS", vectors);
   k.set("BLOCKS", together);
-  // A vector is 16 cells of one gate, or one of several neighbours.
+  // A vector is 16 cells of one gate, or one of several adjacent vectors.
   k.set("PANELS", kind_.gradient ? ceil_div(count, vectors) : count);
   std::string panel = !kind_.gradient ? fmt::format("((v) * {} + panel)", count)
                       : count % vectors == 0
@@ -200,7 +200,7 @@ LaunchList Planned::panels() && {
 }
 
 LaunchList Planned::steps() && {
-  start_all(2);  // a group writes its part of the one while others still read the other
+  start_all(2);  // double buffering: a group writes one copy while others still read the other
   start_counting();
   int64_t gates = kind_.gradient ? 1 : kind_.gates, tiles = ceil_div(r_.cells, 16);
   Kernel k = framed("recurrence_steps");
@@ -239,7 +239,8 @@ LaunchList Planned::products() && {
   auto packs_weights = [&](const Launch& l) {
     return uses(l, operands[1]) && !uses(l, operands[0]) && !uses(l, operands[2]);
   };
-  std::ranges::copy_if(product.launches, std::back_inserter(list_.launches), packs_weights);  // once will do
+  // Weights are packed only once.
+  std::ranges::copy_if(product.launches, std::back_inserter(list_.launches), packs_weights);
   std::erase_if(product.launches, packs_weights);
   Kernel k = framed("recurrence_cells");
   k.set("SUM(g)", fmt::format("sums(IDX(row) * {} + (g) * H + j)", columns));
@@ -247,7 +248,7 @@ LaunchList Planned::products() && {
   Launch turn = dispatch_items(t_, std::move(k), r_.rows * r_.cells, buffers);
   for (int64_t n = 0; n < turns_; ++n) {
     if (n == 0 && kind_.gradient)
-      start("sums", "", r_.rows * columns);  // the first cotangent is dy alone
+      start("sums", "", r_.rows * columns);  // the first cotangent is only dy
     else
       list_.launches.insert(list_.launches.end(), product.launches.begin(), product.launches.end());
     add_turn(turn);

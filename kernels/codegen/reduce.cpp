@@ -1,5 +1,5 @@
-// Sums, products, largest and least over any axes. Every reduction is a list of stages [A, R, B] → [A, B], each a tree
-// of fixed pieces: no atomics, the same bits at every run.
+// Sum, product, max and min over any axes. A reduction is a list of stages [A, R, B] → [A, B], each a tree of fixed
+// pieces without atomics, so that results are bitwise reproducible.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,10 +33,10 @@ double neutral_of(ReduceOp kind, DType t) {
   return kind == ReduceOp::prod ? 1 : kind == ReduceOp::max ? least : kind == ReduceOp::min ? most : 0;
 }
 
-/// The accumulator's storage.
+/// Storage type of the accumulator.
 Element wide(DType t) { return is_float(t) ? Element::f32 : t == DType::i32 ? Element::i32 : Element::u32; }
 
-/// A stage, or a part of one: long stages are cut into pieces, whose results are folded in the same way.
+/// A stage or a part of one: long stages are split into pieces, whose results are reduced in the same way.
 struct Step {
   Stage s;
   int64_t piece, pieces;
@@ -46,15 +46,15 @@ struct Step {
   int64_t results() const { return s.a * pieces * s.b; }
 };
 
-/// The largest power of two that is not beyond `most`.
+/// The largest power of two that is at most `most`.
 uint32_t power_of_two(int64_t most) { return std::bit_floor(static_cast<uint32_t>(std::max<int64_t>(most, 1))); }
 
-/// Work-items that share a result.
+/// Number of work-items that share a result.
 uint32_t group_size(const Target& t) { return power_of_two(std::min(t.max_local, 256u)); }
 
-/// No longer than a work-item's rounds allow, which take `each` elements; whole vectors.
+/// Limits a piece to a work-item's maximum rounds of `each` elements; a multiple of 16.
 int64_t within_rounds(const Target& t, int64_t piece, int64_t each) {
-  constexpr int64_t others = 32;  // rounds of a kernel's other loops
+  constexpr int64_t others = 32;  // rounds of the kernel's other loops
   int64_t most = std::max<int64_t>(1, (static_cast<int64_t>(t.max_rounds) - others) * each / 16);
   return std::min(piece, most * 16);
 }
@@ -68,7 +68,7 @@ std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
       if (group) {
         int64_t want = std::max<int64_t>(1, 1024 / std::max<int64_t>(outputs, 1));
         piece = std::clamp<int64_t>(ceil_div(s.r, want), 4096, 65536);
-        piece = within_rounds(t, align_up(piece, 16), group_size(t));  // whole loads
+        piece = within_rounds(t, align_up(piece, 16), group_size(t));  // a multiple of vector loads
       } else {
         int64_t items = t.cpu_like ? std::max<int64_t>(64, 16 * t.compute_units) : 16384;
         int64_t want = ceil_div(items, outputs);
@@ -85,7 +85,7 @@ std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
   return steps;
 }
 
-/// Pieces that fill the device and that its work-items can walk: a candidate of each goes on.
+/// Pieces that fill the device and fit into the rounds limit; each gives one candidate.
 Step argmax_step(const Target& t, const Stage& s) {
   bool group = !t.cpu_like && s.b == 1 && s.r >= 256;
   int64_t items = t.cpu_like ? 4 * int64_t{t.compute_units} : group ? 256 : 4096;
@@ -96,22 +96,22 @@ Step argmax_step(const Target& t, const Stage& s) {
 }
 
 struct Types {
-  Element from, to;  ///< what a step reads and writes
+  Element from, to;  ///< input and output types of a step
 };
 
-/// A step's kernel, told what differs between kernels.
+/// A step's kernel and its specific parameters.
 struct Chosen {
   Kernel kernel;
   int64_t groups, results;
 };
 
-/// Work-items that share a result by exchanging registers: a warp, or a group of warps.
+/// Work-items that share a result with shuffles: a warp, or a group of warps.
 Chosen warps(const Target& t, const Step& step, const Types& types) {
   Kernel k = portable("reduce_warps", {{"T", types.from}, {"Y", types.to}});
   int64_t lanes = widest_lanes(t, size_of(types.from));
-  if (step.s.a > 1 && step.s.r % lanes != 0) lanes = 1;  // rows start anywhere
+  if (step.s.a > 1 && step.s.r % lanes != 0) lanes = 1;  // rows are not aligned
   uint32_t most = std::min(t.max_local, 256u);
-  bool one = step.piece <= 32 * 32 || most < 64;  // a warp per result
+  bool one = step.piece <= 32 * 32 || most < 64;  // one warp per result
   k.local = {one ? power_of_two(std::min(most, 128u)) : power_of_two(most), 1, 1};
   int64_t span = one ? 32 : k.local[0];
   std::vector<std::string> values;
@@ -126,7 +126,7 @@ Chosen warps(const Target& t, const Step& step, const Types& types) {
   return {std::move(k), ceil_div(step.results(), per_group), step.results()};
 }
 
-/// Work-items that share a result, by shared memory where they cannot exchange registers.
+/// Work-items that share a result, using shared memory if there are no shuffles.
 Chosen together(const Target& t, const Step& step, const Types& types) {
   if (t.shuffles() && t.max_local >= 32) return warps(t, step, types);
   Kernel k = portable("reduce_group", {{"T", types.from}, {"Y", types.to}});
@@ -134,12 +134,12 @@ Chosen together(const Target& t, const Step& step, const Types& types) {
   return {std::move(k), step.results(), step.results()};
 }
 
-/// A work-item per result, or per 16 or 4 of them.
+/// One work-item per result, or per 16 or 4 results.
 Chosen apart(const Target& t, const Step& step, const Types& types) {
   const Stage& s = step.s;
   bool f32 = types.from == Element::f32 && types.to == Element::f32;
   bool columns = f32 && t.cpu_like && t.language->vectorizes_items && s.b >= 16;
-  // Four at once where vectors are read well; pieces start at whole vectors.
+  // Four at once if vector reads are fast; pieces start at vector boundaries.
   bool vectors = f32 && t.max_texels > 0 && step.elements() < (int64_t{1} << 31);
   bool rows = vectors && s.b == 1 && s.r % 4 == 0 && s.r >= 16;
   bool quads = rows || (vectors && s.b % 4 == 0);
@@ -196,7 +196,7 @@ LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std
     k.set("PIECE", step.piece);
     k.set("PIECES", step.pieces);
     k.set("INIT", literal(*t.language, register_dtype, neutral_of(kind, x.dtype)));
-    // A vector of OpenCL C takes no function of math.k.
+    // Functions of math.k do not accept OpenCL C vectors.
     bool vector = k.name == "reduce_columns";
     k.set("COMBINE(a,b)", vector && kind == ReduceOp::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
                           : vector && kind == ReduceOp::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
@@ -220,7 +220,7 @@ LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std
 
 namespace {
 
-/// A pass of argmax: one candidate of each piece is left.
+/// A pass of argmax, which reduces each piece to one candidate.
 Launch argmax_pass(const Target& t, const TensorType& x, const Step& step, int64_t length, std::vector<int> buffers) {
   const Stage& s = step.s;
   bool warps = step.group && t.shuffles() && t.max_local >= 32, first = s.r == length;
@@ -257,7 +257,7 @@ LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_
     list.scratch_bytes.push_back(align_up(bytes, 4));
     return 1 + static_cast<int>(list.scratch_bytes.size());
   };
-  if (stages.size() > 1) {  // the reduced axes go to the end first
+  if (stages.size() > 1) {  // first moves the reduced axes to the end
     std::vector<int64_t> order, gone;
     for (size_t d = 0; d < x.shape.size(); ++d) {
       auto axis = static_cast<int64_t>(d);

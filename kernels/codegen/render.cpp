@@ -1,4 +1,4 @@
-// A kernel's text: words, the parameters' macros, the functions of math.k that it calls, its body in its frame.
+// Renders a kernel's text: words, parameter macros, called functions of math.k, and the body.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace tutti::codegen {
 namespace {
 
-/// The functions of kernels/portable/math.k that a text calls, and those that they call, in the order of the file.
-/// Paragraphs of the file are taken whole.
+/// The functions of kernels/portable/math.k that a text calls directly or indirectly, in file order. Paragraphs of the
+/// file are included as a whole.
 std::string functions_for(const std::string& text) {
   struct Part {
     std::string text;
@@ -58,7 +58,7 @@ std::string functions_for(const std::string& text) {
   return result;
 }
 
-/// The body with its repeated lines written out.
+/// The body with repeated lines expanded.
 std::string written_out(const Kernel& k) {
   std::string body = k.body;
   for (auto& [letter, count] : k.repeats) {
@@ -81,7 +81,7 @@ std::string written_out(const Kernel& k) {
   return body;
 }
 
-/// LOCALS, LOCAL and ITEM.
+/// Defines LOCALS, LOCAL and ITEM.
 std::string item_words(const Kernel& k) {
   std::string text = fmt::format("#define LOCALS {}\n", k.local[0] * k.local[1] * k.local[2]);
   text += k.local[1] * k.local[2] == 1
@@ -107,7 +107,7 @@ std::string bound_names(const Target& t, const Kernel& k) {
   return text;
 }
 
-/// The numbers, as macros or as variables that are read from a parameter of their own.
+/// The numbers, as macros or as variables that are read from an additional parameter.
 std::string number_words(const Target& t, Kernel& k, KernelSource& s) {
   std::string macros, variables;
   for (const Number& n : k.numbers) {

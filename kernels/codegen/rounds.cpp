@@ -1,4 +1,4 @@
-// How many rounds of loops a kernel makes, by the line "rounds" of its text.
+// Computes a kernel's loop rounds from the line "rounds" of its text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tutti::codegen {
 namespace {
 
-/// Reads "PIECE / LOCALS + 2 * (K + 1)"; words are numbers of the kernel.
+/// Evaluates "PIECE / LOCALS + 2 * (K + 1)"; words are numbers of the kernel.
 class Rounds {
  public:
   explicit Rounds(const Kernel& k) : kernel_(k), text_(k.rounds) {}
@@ -87,7 +87,7 @@ class Rounds {
 }  // namespace
 
 int64_t longest_part(const Target& t, int64_t each, int64_t unit) {
-  constexpr int64_t others = 640, most_units = 0x40000000;  // `others`: more than any kernel makes beside its sum
+  constexpr int64_t others = 640, most_units = 0x40000000;  // others: upper bound of a kernel's rounds besides the sum
   int64_t units = std::max<int64_t>(1, (static_cast<int64_t>(t.max_rounds) - others) / each);
   return std::min(units, most_units / unit) * unit;
 }

@@ -10,17 +10,17 @@ namespace tutti::kernels {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr int64_t most_keys = 128;     // of a block: with 64 queries its scores take 32 KiB
-constexpr int64_t diagonal_keys = 32;  // of a block on the diagonal of a causal mask, where half is not needed
+constexpr int64_t most_keys = 128;     // per block: with 64 queries, the scores need 32 KiB
+constexpr int64_t diagonal_keys = 32;  // per block on the diagonal of a causal mask, half of which is masked
 
 int64_t up(int64_t n, int64_t of) { return (n + of - 1) / of * of; }
-/// The size of blocks of at most `most` that share n evenly, a multiple of `of`.
+/// Block size, at most `most` and a multiple of `of`, that divides n evenly.
 int64_t block_of(int64_t n, int64_t most, int64_t of) {
   int64_t blocks = (n + most - 1) / most;
   return up((n + blocks - 1) / blocks, of);
 }
 
-/// Hands out pieces of a thread's scratch; over null it only counts.
+/// Allocates pieces of a thread's scratch; with a null base it only counts bytes.
 struct Pieces {
   float* base;
   int64_t used = 0;
@@ -31,11 +31,11 @@ struct Pieces {
   }
 };
 
-/// The blocks of an Attention, and what forward and backward do alike with one.
+/// The blocks of an Attention, with operations shared by forward and backward.
 struct Blocks : Attention {
   const IsaKernels& isa = *loops;
   int64_t query_block, key_block, query_blocks, group;
-  bool pairs;  ///< products of q and k and of dy and v are those of bf16, which lose nothing
+  bool pairs;  ///< whether q k and dy v use bf16 products, which are exact for bf16 inputs
 
   explicit Blocks(const Attention& a)
       : Attention(a),
@@ -49,12 +49,12 @@ struct Blocks : Attention {
   int64_t visits() const { return batch * heads * queries * keys; }
   int64_t row_of(int64_t b, int64_t h) const { return (b * heads + h) * queries; }
 
-  /// A block of scores: `queries` from `first_query` on, which are its columns, and keys.
+  /// A block of scores: `queries` starting at `first_query` are columns, keys are rows.
   struct Place {
     int64_t b, h, first_query, queries, columns, first_key, keys;
   };
 
-  /// Rows of `width` numbers from the at-th row on, `stride` apart: where they lie, or as floats in `buffer`.
+  /// Rows of `width` floats from row `at` with stride `stride`: in place, or converted into `buffer`.
   const float* rows(const void* from, int64_t at, int64_t count, int64_t width, int64_t stride, float* buffer) const {
     if (!narrow() && stride == width) return static_cast<const float*>(from) + at * width;
     int64_t lines = stride == width ? 1 : count, n = stride == width ? count * width : width;
@@ -69,27 +69,27 @@ struct Blocks : Attention {
     return buffer;
   }
 
-  /// Rows as `dot` takes them: pairs of bf16 as they lie in the place of floats, else floats.
+  /// Rows in the format of `dot`: bf16 pairs in place, or floats.
   const float* factor(const void* from, int64_t at, int64_t count, int64_t width, float* buffer) const {
     if (!pairs) return rows(from, at, count, width, width, buffer);
     return reinterpret_cast<const float*>(static_cast<const uint16_t*>(from) + at * width);
   }
   int64_t positions(int64_t width) const { return pairs ? width / 2 : width; }
 
-  /// `count` rows of n positions, x_row apart, transposed into `columns` columns; zeros where there is no query.
+  /// Transposes `count` rows of n elements with stride x_row into `columns` columns; missing queries are zero.
   void turn(float* y, const float* x, int64_t x_row, int64_t count, int64_t n, int64_t columns) const {
     if (count < columns) std::fill_n(y, n * columns, 0.0f);
     isa.transpose(y, columns, x, x_row, count, n, 1);
   }
 
-  /// s [keys, columns] = a b^T times `by`, for rows of keys and b turned.
+  /// s [keys, columns] = by * a b^T, for rows of keys a and transposed b.
   void dot(float* s, const float* a, const float* b, int64_t b_row, const Place& p, int64_t width, float by) const {
     int64_t n = positions(width);
     auto product = pairs ? isa.pair_product : isa.block_product;
     product({s, p.columns, a, n, 1, b, b_row, p.keys, n, p.columns, false, by});
   }
 
-  /// Writes x [width, columns] transposed, times `by`, as `count` rows from the at-th on.
+  /// Writes the transpose of x [width, columns], times `by`, as `count` rows from row `at`.
   void put_turned(void* to, int64_t at, const float* x, int64_t columns, int64_t count, int64_t width, float by,
                   float* buffer) const {
     float* y = narrow() ? buffer : static_cast<float*>(to) + at * width;
@@ -97,7 +97,7 @@ struct Blocks : Attention {
     if (narrow()) isa.store(storage)(static_cast<uint16_t*>(to) + at * width, y, nullptr, nullptr, count * width);
   }
 
-  /// Writes rows of `width` floats, `stride` apart, times `by`.
+  /// Writes rows of `width` floats with stride `stride`, times `by`.
   void put_rows(void* to, int64_t at, float* x, int64_t stride, int64_t count, int64_t width, float by) const {
     for (int64_t i = 0; i < count * stride; ++i) x[i] *= by;
     for (int64_t i = 0; i < count; ++i) {
@@ -109,13 +109,13 @@ struct Blocks : Attention {
     }
   }
 
-  /// Calls f(place, column) for every block of keys that some query of `p` attends to: with the queries from `column`
-  /// on, since of a causal mask's diagonal the others need no score.
+  /// Calls f(place, column) for every block of keys that some query of `p` attends to, with the queries from `column`:
+  /// on the diagonal of a causal mask, earlier queries need no scores.
   template <class F>
   void each_key_block(const Place& p, const F& f) const {
     int64_t last = causal ? std::min(keys, p.first_query + p.queries) : keys;
     for (Place part = p; part.first_key < last; part.first_key += part.keys) {
-      int64_t before = p.first_query - part.first_key;  // keys that all queries attend to
+      int64_t before = p.first_query - part.first_key;  // number of keys that all queries attend to
       part.keys = !causal ? key_block : before > 0 ? std::min(key_block, before) : diagonal_keys;
       part.keys = std::min(part.keys, last - part.first_key);
       int64_t column = causal && before < 0 ? -before / 16 * 16 : 0;
@@ -126,7 +126,7 @@ struct Blocks : Attention {
     }
   }
 
-  /// s = k q^T, -inf where a query does not attend.
+  /// s = k q^T, -inf for masked elements.
   void scores(float* s, const float* k, const float* q, int64_t q_row, const Place& p, const void* given,
               float* line) const {
     dot(s, k, q, q_row, p, size, scale);
@@ -156,7 +156,7 @@ struct Blocks : Attention {
     }
   }
 
-  /// What the block's probabilities are multiplied by: 0 where they are dropped.
+  /// Dropout factors of the block's probabilities: 0 for dropped ones.
   void draw(float* kept, const Place& p, const More& more, float* line) const {
     uint64_t seed = uint64_t{more.seed[1]} << 32 | more.seed[0];
     auto keep = static_cast<float>(1 - dropout.p), factor = static_cast<float>(dropout.p < 1 ? 1 / (1 - dropout.p) : 0);
@@ -180,7 +180,7 @@ struct Blocks : Attention {
 struct Forward : Blocks {
   using Blocks::Blocks;
 
-  /// A thread's blocks.
+  /// Scratch of one thread.
   struct Part {
     float *q_rows, *q, *k, *v, *s, *kept, *y, *high, *total, *rescale, *lse, *line;
   };
@@ -235,7 +235,7 @@ struct Forward : Blocks {
 
 struct Backward : Blocks {
   using Blocks::Blocks;
-  int64_t size_row = up(size, 16), value_row = up(value_size, 16);  // of rows that are the right factor of a product
+  int64_t size_row = up(size, 16), value_row = up(value_size, 16);  // padded row sizes of right-hand factors
 
   struct Part {
     float *q_rows, *dy_rows, *q, *dy, *k, *v, *s, *d, *kept, *dq, *dk, *dv, *lse, *delta, *line;
@@ -259,7 +259,7 @@ struct Backward : Blocks {
             p.take(line_floats())};
   }
 
-  /// What is read and written; results may be null.
+  /// Inputs and results; results may be null.
   struct Tensors {
     const void *q, *k, *v, *dy;
     const float *lse, *delta;
@@ -267,7 +267,7 @@ struct Backward : Blocks {
     void *dq, *dk, *dv;
   };
 
-  /// One head of keys and the heads of queries that share it.
+  /// Processes one key head and the query heads that share it.
   void head(const Part& t, int64_t item, const Tensors& x) const {
     std::fill_n(t.dk, keys * size_row, 0.0f);
     std::fill_n(t.dv, keys * value_row, 0.0f);
@@ -291,7 +291,7 @@ struct Backward : Blocks {
     };
     turned(t.q, x.q, q, size_row, size);
     turned(t.dy, x.dy, dy, value_row, value_size);
-    std::fill(std::copy_n(x.lse + row, count, t.lse), t.lse + columns, infinity);  // no query: probabilities of 0
+    std::fill(std::copy_n(x.lse + row, count, t.lse), t.lse + columns, infinity);  // missing queries get probability 0
     std::fill(std::copy_n(x.delta + row, count, t.delta), t.delta + columns, 0.0f);
     each_key_block(whole, [&](const Place& p, int64_t j) {
       int64_t n = p.columns, at = rows_of_keys + p.first_key;
@@ -320,7 +320,7 @@ int64_t floats_of(const T& blocks) {
   return pieces.used;
 }
 
-/// Calls f(blocks of the thread, item) for every item.
+/// Calls f(scratch of the thread, item) for every item.
 template <class T, class F>
 void each(const T& blocks, int64_t items, int64_t cost, std::byte* scratch, int threads, const F& f) {
   int64_t floats = floats_of(blocks);

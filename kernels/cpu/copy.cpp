@@ -28,7 +28,7 @@ Copy::Copy(Shape dims, std::vector<int64_t> from, std::vector<int64_t> to, int64
     : from_offset_(from_offset), to_offset_(to_offset), size_(size) {
   total_ = num_elements(dims);
   if (total_ == 0) return;
-  // In the order of the destination; then neighbours that both sides walk as one are merged.
+  // Sorts dimensions by destination order, then merges adjacent ones that are contiguous on both sides.
   std::vector<size_t> order(dims.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return to[a] > to[b]; });
@@ -48,7 +48,7 @@ Copy::Copy(Shape dims, std::vector<int64_t> from, std::vector<int64_t> to, int64
     dims_ = {1};
     from_ = to_ = {1};
   }
-  // Where another dimension is contiguous in the source, the two are copied in square tiles.
+  // If another dimension is contiguous in the source, copies both in square tiles.
   size_t last = dims_.size() - 1;
   if (from_[last] == 1 || from_[last] == 0) return;
   for (size_t d = 0; d < last; ++d) {
@@ -66,7 +66,7 @@ void Copy::run_as(const T* x, T* y, int threads) const {
   size_t inner = tiled_ ? 2 : 1, outer = dims_.size() - inner, last = dims_.size() - 1;
   int64_t rows = 1;
   for (size_t d = 0; d < outer; ++d) rows *= dims_[d];
-  // Few rows: the first of the inner dimensions is split as well.
+  // With few rows, the first inner dimension is split too.
   int64_t split = tiled_ ? (dims_[last - 1] + tile - 1) / tile : 1, n = dims_[last];
   int64_t run = tiled_ ? n : std::min<int64_t>(n, 16384);
   if (!tiled_) split = (n + run - 1) / run;

@@ -9,9 +9,10 @@
 namespace tutti::kernels {
 namespace {
 
-// Several slices of a scheduler: in a shorter one, a kernel thread that runs for a millisecond now and then is a crowd.
+// Several scheduler time slices; with a shorter window, an occasional kernel thread of one millisecond would count as a
+// crowd.
 constexpr int64_t window = 16'000'000;
-constexpr int64_t tolerated = 10;  // one part in so many may be lost
+constexpr int64_t tolerated = 10;  // tolerates a loss of 1 / 10
 
 }  // namespace
 
@@ -23,7 +24,7 @@ int64_t now_ns() {
 void Crowd::note(int64_t now, int64_t wanted, int64_t lost) {
   if (crowded() || lost * tolerated <= wanted) return;
   int64_t pause = pause_.load();
-  // Quiet for longer than it paused: other work than the last time.
+  // Quiet for longer than the last pause: this is different load, so start with the shortest pause.
   if (now - quiet_since_.load() > std::max(pause, shortest_pause)) pause = shortest_pause;
   int64_t quiet = 0;
   if (until_.compare_exchange_strong(quiet, now + pause)) pause_.store(std::min(2 * pause, longest_pause));
@@ -39,7 +40,7 @@ void Crowd::look(int64_t now) {
 Meter::Usage Meter::usage(int64_t now) {
   rusage r = {};
   getrusage(RUSAGE_THREAD, &r);
-  timespec cpu = {};  // rusage's own times are counted in ticks on some systems
+  timespec cpu = {};  // rusage's times have the resolution of a tick on some systems
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
   return {now, int64_t{cpu.tv_sec} * 1'000'000'000 + cpu.tv_nsec, r.ru_nvcsw, r.ru_nivcsw};
 }
@@ -67,8 +68,8 @@ void Meter::check(int64_t now, Crowd& crowd) {
   if (!counts_ || sum_.at + now - since_.at - slept_ < window) return;
   add(now);
   int64_t wanted = sum_.at - slept_;
-  // Who waited for anything else, a file or a lock, wanted no CPU. Without other work here (a virtual machine's time
-  // may go to another one) it does not help to sleep.
+  // Ignores periods with other waits (files, locks), in which the thread wanted no CPU. Without preemption the time may
+  // be lost to another virtual machine, and sleeping would not help.
   if (sum_.waits <= sleeps_ && sum_.preempted > 0) crowd.note(now, wanted, wanted - sum_.cpu);
   sum_ = {};
   slept_ = sleeps_ = 0;

@@ -9,7 +9,7 @@
 namespace tutti::kernels {
 namespace {
 
-/// Copies n elements, starting at flat index `start`, of an array seen through strides.
+/// Copies n elements of a strided array, starting at flat index `start`.
 template <class T>
 void gather(T* y, const T* x, const Shape& dims, const std::vector<int64_t>& strides, int64_t start, int64_t n) {
   int64_t index[16], at = 0, rest = start;

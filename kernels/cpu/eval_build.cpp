@@ -10,10 +10,10 @@
 namespace tutti::kernels {
 namespace {
 
-/// Operands of more bytes than this are taken to come from memory.
+/// Larger operands are assumed to be read from memory, not from caches.
 constexpr size_t large_bytes = size_t{8} << 20;
 
-/// An inner loop shorter than this is not worth a block of its own.
+/// Shorter inner loops are not separate blocks.
 constexpr int64_t shortest_row = 96;
 
 using instr::constant_of;
@@ -21,7 +21,7 @@ using instr::operand_count;
 
 bool computable(DType t) { return t != DType::f64 && t != DType::i64; }
 
-/// Results of integer arithmetic that a byte (or a bool) cannot hold.
+/// Whether an integer instruction can overflow u8 or bool.
 bool overflows(const TuttiInstr& i) {
   return (i.dtype == TUTTI_U8 || i.dtype == TUTTI_BOOL) &&
          (i.code == TUTTI_X_ADD || i.code == TUTTI_X_SUB || i.code == TUTTI_X_MUL || i.code == TUTTI_X_NEG ||
@@ -55,7 +55,7 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
   dims_ = dims;
   total_ = num_elements(dims);
   if (total_ == 0) return;
-  Shape dense = strides_of(dims);  // what outputs access
+  Shape dense = strides_of(dims);  // strides of outputs
   std::vector<std::vector<int64_t>*> strides = {&dense};
   for (const Operand& x : in) {
     in_.push_back({size_of(x.dtype), Access::direct, x.strides});
@@ -79,11 +79,11 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
   for (size_t k = 0; k < out.size(); ++k) out_slot_.push_back(slots_++);
   if (dims_.size() > 16) throw Error(Code::declined, "more than 16 dimensions that do not merge");
 
-  // The builder needs the dtypes of inputs; they stand in the INPUT instructions.
+  // The builder gets input dtypes from the INPUT instructions.
   Builder(*this, code, out, in_place).build();
-  // Many large arrays come from memory: with short blocks the processor already fetches the next ones while it computes
-  // (measured, Adam on 16M elements: 53 GB/s with 512 elements, 67 with 128). Few, or small ones in the caches, are
-  // faster in long blocks (relu6's gradient, two arrays of 6 MB: 1,050 us with 128 elements, 450 with 1024).
+  // Many large arrays are read from memory: with short blocks the processor prefetches the next ones during computation
+  // (measured, Adam on 16M elements: 53 GB/s with 512 elements, 67 with 128). Few arrays, or small ones in caches, are
+  // faster with long blocks (relu6's gradient, two arrays of 6 MB: 1,050 us with 128 elements, 450 with 1024).
   size_t bytes = 0, arrays = 0;
   for (const Input& x : in_)
     if (x.access == Access::direct) bytes += static_cast<size_t>(total_) * x.size, ++arrays;
@@ -113,7 +113,7 @@ uint32_t Eval::Builder::input(uint32_t number) {
   op.input = static_cast<int>(number);
   op.access = eval_.in_[number].access;
   Storage s = storage_of(op.dtype);
-  if (s != Storage::word) op.fn = isa_kernels().load(s);  // a conversion; words are read where they lie
+  if (s != Storage::word) op.fn = isa_kernels().load(s);  // needs conversion; words are read in place
   uint32_t at = add(op);
   loaded_[number] = at;
   return at;
@@ -142,7 +142,7 @@ uint32_t Eval::Builder::compute(const TuttiInstr& i, const std::vector<uint32_t>
   op.operands = operand_count(i.code);
   op.dtype = static_cast<DType>(i.dtype);
   uint32_t arg[3] = {at[i.a], op.operands > 1 ? at[i.b] : 0, op.operands > 2 ? at[i.c] : 0};
-  // How often: a uniform result of uniform operands is computed once, one per row once per row.
+  // Frequency: results of uniform operands are computed once, results of per-row operands once per row.
   op.access = Access::uniform;
   for (int k = 0; k < op.operands; ++k) {
     Access w = ops_[arg[k]].access;
@@ -206,7 +206,7 @@ void Eval::Builder::collect() {
     else
       at[k] = compute(i, at);
   }
-  // A result that is an unchanged input, whose memory another output takes, goes through a register.
+  // A result that is an unmodified input whose memory another output overwrites is copied through a register.
   for (auto& [o, k] : results_) {
     const Op& op = ops_[k];
     if (op.fn || op.input < 0 || op.access != Access::direct) continue;
@@ -223,7 +223,7 @@ void Eval::Builder::collect() {
   }
 }
 
-/// Lets operations compute right into their output where nothing reads the memory below it afterwards.
+/// Lets operations write directly to their output if nothing reads the overwritten memory later.
 void Eval::Builder::choose_direct() {
   for (auto [o, k] : results_) ops_[k].read = true;
   for (uint32_t k = static_cast<uint32_t>(ops_.size()); k-- > 0;) {
@@ -236,7 +236,7 @@ void Eval::Builder::choose_direct() {
     }
   }
   auto end = static_cast<uint32_t>(ops_.size());
-  for (auto [o, k] : results_) ops_[k].last = end;  // stored after everything else, unless direct
+  for (auto [o, k] : results_) ops_[k].last = end;  // stored at the end, unless direct
   for (auto [o, k] : results_) {
     Op& op = ops_[k];
     if (!op.fn || op.access != Access::direct || op.direct_output >= 0 || storage_of(out_[o]) != Storage::word)
@@ -252,9 +252,9 @@ void Eval::Builder::choose_direct() {
 
 void Eval::Builder::assign_scalars() {
   Eval& e = eval_;
-  for (size_t k = 0; k < e.in_.size(); ++k)  // nothing moves for inputs that nothing reads
+  for (size_t k = 0; k < e.in_.size(); ++k)  // unused inputs need no loads
     if (loaded_[k] < 0 || !ops_[static_cast<size_t>(loaded_[k])].read) e.in_[k].access = Access::uniform;
-  // Scalars: constants, and what is computed once or once per row.
+  // Scalars: constants, and results computed once or once per row.
   e.first_scalar_ = e.slots_;
   for (auto [at, bits] : bits_) {
     if (!ops_[at].read) continue;
@@ -288,7 +288,7 @@ uint16_t Eval::Builder::take_register() {
 void Eval::Builder::assign_registers() {
   Eval& e = eval_;
   auto is_register = [&](const Op& op) { return op.has_slot && op.slot >= e.first_register_; };
-  // Gathered inputs are collected before the block's first step, so they keep their buffers throughout.
+  // Gathered inputs are copied before the block's first step, so they keep their registers for the whole block.
   for (Op& op : ops_) {
     if (!op.read || op.input < 0 || op.access != Access::gathered) continue;
     Input& x = e.in_[static_cast<size_t>(op.input)];
@@ -305,7 +305,7 @@ void Eval::Builder::assign_registers() {
     uint32_t arg[3] = {op.a, op.b, op.c};
     for (int j = 0; j < op.operands; ++j) {
       const Op& from = ops_[arg[j]];
-      bool again = false;  // x * x frees its operand once
+      bool again = false;  // x * x must free its operand only once
       for (int i = 0; i < j; ++i) again |= arg[i] == arg[j];
       if (!again && is_register(from) && from.last == k && !(from.access == Access::gathered && !from.fn))
         free_.push_back(from.slot);
@@ -335,7 +335,7 @@ void Eval::Builder::store_results() {
     if (op.direct_output == static_cast<int>(o)) continue;
     Storage s = storage_of(out_[o]);
     uint16_t from = op.slot;
-    if (op.access == Access::uniform || op.access == Access::row) {  // one number for the whole block
+    if (op.access == Access::uniform || op.access == Access::row) {  // one value for the whole block
       uint16_t to = e.out_slot_[o];
       if (s != Storage::word) {
         if (!has_wide) wide = take_register();

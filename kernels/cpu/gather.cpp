@@ -10,7 +10,7 @@ namespace {
 
 int64_t clamped(int32_t i, int64_t size) { return std::clamp<int64_t>(i, 0, size - 1); }
 
-/// Each thread owns some rows of y and reads all indices, so the order of additions is that of the indices.
+/// Each thread owns some rows of y and reads all indices, so additions are in the order of the indices.
 template <class T, class Sum>
 void scatter(const int32_t* index, const T* u, T* y, int64_t outer, int64_t size, int64_t inner, int64_t count,
              int threads) {

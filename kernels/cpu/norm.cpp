@@ -8,9 +8,9 @@
 namespace tutti::kernels {
 namespace {
 
-constexpr int64_t piece = 8192;      // elements that are summed in f32, and converted at a time
-constexpr int64_t wide_group = 128;  // lanes of a group where channels come last
-constexpr int64_t lane_rows = 128;   // that one accumulator takes at a time
+constexpr int64_t piece = 8192;      // elements that are summed in f32 and converted at a time
+constexpr int64_t wide_group = 128;  // lanes of a group for channels-last layouts
+constexpr int64_t lane_rows = 128;   // rows per accumulator
 constexpr int64_t least_tasks = 32;
 
 const void* at(const void* x, int64_t element, Storage s) {
@@ -18,7 +18,7 @@ const void* at(const void* x, int64_t element, Storage s) {
 }
 void* at(void* x, int64_t element, Storage s) { return static_cast<std::byte*>(x) + element * size_of(s); }
 
-/// A piece of rows as floats: where they lie, or converted into a buffer, without gaps between the rows.
+/// A piece of rows as floats: in place, or converted into a buffer without gaps between rows.
 struct Rows {
   const float* at;
   int64_t stride;
@@ -45,8 +45,8 @@ void store_floats(void* y, Storage s, const float* from, int64_t rows, int64_t s
   }
 }
 
-/// Adds to `lanes` means and sums of squared deviations, of `count` elements each, a piece of n more by its sums of
-/// x - about and of their squares (Chan, Golub & LeVeque 1979).
+/// Merges a piece of n elements, given by its sums of x - about and of their squares, into `lanes` means and sums of
+/// squared deviations of `count` elements (Chan, Golub & LeVeque 1979).
 void add_moments(double* mean, double* squares, double count, const float* about, const float* sums, int64_t lanes,
                  double n) {
   double inverse = 1 / n, part = n / (count + n), both = count * part;
@@ -61,7 +61,7 @@ void add_moments(double* mean, double* squares, double count, const float* about
 // ---- channels
 
 struct Part {
-  int64_t group, first, last;  // rows of all segments, in order
+  int64_t group, first, last;  // range of rows over all segments, in order
 };
 
 int64_t parts_of(const ChannelLayout& l) {
@@ -85,7 +85,7 @@ void each_piece(const ChannelLayout& l, const Part& p, F&& f) {
   }
 }
 
-/// Calls f(part, number of the part) for every part of every group, on several threads.
+/// Calls f(part, index of the part) for every part of every group, in parallel.
 template <class F>
 void each_part(const ChannelLayout& l, int64_t cost, int threads, F&& f) {
   int64_t parts = parts_of(l), rows = l.count();
@@ -97,7 +97,8 @@ void each_part(const ChannelLayout& l, int64_t cost, int threads, F&& f) {
   });
 }
 
-/// y or dx in one pass over memory. `numbers`: NormLine's of all channels, padded ones too, one kind after the other.
+/// Computes y or dx in one pass over memory. `numbers`: means, scales, shifts and slopes of all channels, including
+/// padding.
 void normalise(const ChannelLayout& l, Storage s, bool gradient, void* y, const void* d, const void* x,
                const float* numbers, int threads, const NormLimits& limits = {}) {
   const IsaKernels& isa = isa_kernels();
@@ -157,7 +158,7 @@ void BatchNorm::run(const void* x, const float* weight, const float* bias, void*
   const ChannelLayout& l = layout;
   const IsaKernels& isa = isa_kernels();
   int64_t channels = padded_channels(l), parts = parts_of(l);
-  auto* moments = reinterpret_cast<double*>(scratch);  // per part: means, then squares
+  auto* moments = reinterpret_cast<double*>(scratch);  // per part: means, then sums of squares
   auto* numbers = reinterpret_cast<float*>(moments + 2 * parts * channels);
   each_part(l, l.count() * l.channels * 2, threads, [&](const Part& p, int64_t part) {
     int64_t lanes = lanes_of(l, p.group);
@@ -168,7 +169,7 @@ void BatchNorm::run(const void* x, const float* weight, const float* bias, void*
     each_piece(l, p, [&](int64_t element, int64_t rows) {
       bool line = l.lanes == 1;
       Rows xs = as_floats(at(x, element, storage), storage, buffer, line ? 1 : rows, l.stride, line ? rows : lanes);
-      if (count == 0) {  // the pieces that follow take the mean so far
+      if (count == 0) {  // later pieces use the mean so far
         std::fill_n(about, lanes, 0.0f);
         if (line)
           about[0] = isa.fold_f32(ReduceOp::sum, xs.at, rows);
@@ -198,7 +199,7 @@ void BatchNorm::run(const void* x, const float* weight, const float* bias, void*
     double v = squares / static_cast<double>(l.count());
     if (mean) mean[c] = static_cast<float>(m);
     if (variance) variance[c] = static_cast<float>(v);
-    // y = (x - mean) scale + shift with the mean in f32: the shift takes what is lost by that.
+    // y = (x - mean) scale + shift with the mean in f32: the shift compensates its rounding error.
     auto near = static_cast<float>(m);
     double scale = (weight ? static_cast<double>(weight[c]) : 1) / std::sqrt(v + eps);
     numbers[c] = near;

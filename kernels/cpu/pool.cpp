@@ -13,7 +13,7 @@ PoolRow row_of(int64_t inner, const WindowAxis& h, const WindowAxis& w) {
           w.kernel, w.stride, w.padding, w.dilation, h.count,  w.count,   0};
 }
 
-/// The rows of x that a row of windows reads.
+/// Number of rows of x that a row of windows reads.
 int64_t strip_rows(const WindowAxis& h) { return std::min((h.kernel - 1) * h.dilation + 1, h.size); }
 
 }  // namespace
@@ -44,7 +44,7 @@ void max_pool(Storage storage, const void* x, void* y, uint8_t* index, int64_t i
     float* pooled = strip + strip_rows(h) * line;
     PoolRow p = row_of(inner, h, w);
     for (int64_t row = begin; row < end; ++row) {
-      // The strip is an image of its own: one row of windows, the first of which begins where this one does.
+      // The strip is treated as an image with one row of windows at the same position.
       int64_t start = row % h.count * h.stride - h.padding, first = std::max<int64_t>(start, 0);
       p.height = std::min(start + (h.kernel - 1) * h.dilation + 1, h.size) - first;
       p.padding_h = first - start;

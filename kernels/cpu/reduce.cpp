@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t row_piece = 4096, column_piece = 128, column_tile = 1024, batch_rows = 8;
 
-/// Bytes per thread to convert narrow storage into lanes.
+/// Buffer bytes per thread for converting 16- and 8-bit storage to lanes.
 constexpr size_t buffer_bytes = static_cast<size_t>(std::max(row_piece, batch_rows* column_tile)) * 4;
 
 template <class T>
@@ -104,7 +104,7 @@ void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* par
   }
 }
 
-/// B > 1: rows are added up, tile by tile.
+/// B > 1: rows are reduced tile by tile.
 template <class T>
 void Reduce::fold_columns(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers,
                           int threads) const {
@@ -156,7 +156,7 @@ void Reduce::run_as(const void* x, void* y, std::byte* scratch, int threads) con
   T* parts = reinterpret_cast<T*>(scratch) + 2 * values;
   std::byte* buffers = scratch + ((2 * values + partial) * 4 + 63) / 64 * 64;
   Storage storage = storage_of(dtype_), from = storage;
-  bool direct = storage == Storage::word;  // the last stage may write the result itself
+  bool direct = storage == Storage::word;  // whether the last stage can write the result directly
   const void* in = x;
   T* out = nullptr;
   for (size_t k = 0; k < stages_.size(); ++k) {
@@ -232,7 +232,7 @@ void argmax_as(const Shape& kept, const Shape& kept_strides, const Shape& gone, 
   });
 }
 
-/// f16 and bf16 compare as what they stand for.
+/// Compares f16 and bf16 by value.
 template <DType t>
 struct Narrow {
   uint16_t bits;

@@ -40,7 +40,7 @@ void row(const Loops& l, const float* x, float* y, int64_t n, bool logarithm) {
     total += sum_of(e, m);
   }
   if (logarithm) {
-    double offset = std::log(total);  // x - high first: beside a large high it would be lost
+    double offset = std::log(total);  // subtract high first; added to a large high, log(total) would be lost
     for (int64_t i = 0; i < n; ++i) {
       double below = static_cast<double>(x[i]) - static_cast<double>(high);
       y[i] = static_cast<float>(below - offset);
@@ -51,7 +51,7 @@ void row(const Loops& l, const float* x, float* y, int64_t n, bool logarithm) {
   }
 }
 
-/// `m` lines side by side, at most `piece`, whose elements are `step` apart.
+/// `m` adjacent lines, at most `piece`, with element stride `step`.
 void columns(const Loops& l, const float* x, float* y, int64_t n, int64_t m, int64_t step, bool logarithm) {
   float high[piece], buffer[piece];
   double total[piece] = {};
@@ -79,7 +79,7 @@ void columns(const Loops& l, const float* x, float* y, int64_t n, int64_t m, int
 
 void softmax(const float* x, float* y, const AxisGeometry& g, bool logarithm, int threads) {
   Loops loops;
-  int64_t lines = g.inner == 1 ? 1 : (g.inner + piece - 1) / piece;  // of one outer element, a block of them each
+  int64_t lines = g.inner == 1 ? 1 : (g.inner + piece - 1) / piece;  // blocks of lines per outer element
   share(g.outer * lines, g.outer * g.size * g.inner * 8, threads, [&](int64_t first, int64_t last, int) {
     for (int64_t k = first; k < last; ++k) {
       int64_t column = k % lines * piece, at = k / lines * g.size * g.inner + column;

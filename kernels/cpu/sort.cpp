@@ -8,12 +8,12 @@
 namespace tutti::kernels {
 namespace {
 
-/// A key above the position that it came from: whole numbers in the order of the elements, equal ones by position.
+/// Key in the high bits, original position in the low bits: integers order like the elements, with ties by position.
 using Item = uint64_t;
 
-constexpr int64_t worth_counting = 64;  ///< items from which counting digits beats comparing
+constexpr int64_t worth_counting = 64;  ///< from this number of items, radix sort is faster than comparisons
 
-/// The key of a float of these bits in T: NaN above all, -0 as 0.
+/// Sort key of a float with these bits: NaN is largest, -0 equals 0.
 template <class T>
 uint32_t float_key(T bits, uint32_t infinity) {
   constexpr auto sign = static_cast<uint32_t>(T{1} << (sizeof(T) * 8 - 1)), all = static_cast<uint32_t>(T(~T{}));
@@ -23,7 +23,8 @@ uint32_t float_key(T bits, uint32_t infinity) {
   return u & sign ? ~u & all : u | sign;
 }
 
-/// Items, given by position, by their keys' bytes from the lowest; `other` is as long. The result lies in either.
+/// LSD radix sort of items that are ordered by position; `other` has the same length. Returns the buffer with the
+/// result.
 Item* by_digits(Item* items, Item* other, int64_t n, int bytes) {
   int64_t counts[4][256] = {};
   for (int64_t i = 0; i < n; ++i)
@@ -39,11 +40,11 @@ Item* by_digits(Item* items, Item* other, int64_t n, int bytes) {
   return items;
 }
 
-/// The first `count` in order, of items by position.
+/// Sorts the first `count` items; the input is ordered by position.
 Item* ordered(Item* items, Item* other, int64_t n, int64_t count, int bytes) {
   bool few = count < n / 8;
   if (!few && n >= worth_counting) return by_digits(items, other, n, bytes);
-  if (few) std::nth_element(items, items + count, items + n);  // no longer by position
+  if (few) std::nth_element(items, items + count, items + n);  // destroys the order by position
   std::sort(items, items + (few ? count : n));
   return items;
 }

@@ -26,10 +26,10 @@
 namespace tutti::kernels {
 namespace {
 
-/// How long a thread spins for its next work where the machine is quiet: far more than it costs to wake it.
+/// Nanoseconds that a thread spins for work on a quiet machine; much longer than a wake-up.
 constexpr int64_t quiet_spin = 2'000'000;
 
-/// An environment variable in lower case; "" where it is not set.
+/// An environment variable in lower case; "" if it is not set.
 std::string setting(const char* name) {
   const char* text = std::getenv(name);
   std::string low = text ? text : "";
@@ -38,7 +38,7 @@ std::string setting(const char* name) {
   return low;
 }
 
-/// OMP_WAIT_POLICY's wish comes before what is found out about the machine.
+/// OMP_WAIT_POLICY overrides the detected load of the machine.
 struct Policy {
   bool passive = setting("OMP_WAIT_POLICY") == "passive", active = setting("OMP_WAIT_POLICY") == "active";
 };
@@ -50,7 +50,7 @@ const Policy& policy() {
 
 constinit Crowd crowd;
 constinit std::atomic<Runner> other_runner{nullptr};
-constinit std::atomic<unsigned> forks{0};  // of this process and those it comes from
+constinit std::atomic<unsigned> forks{0};  // number of forks up to this process
 thread_local Meter meter;
 
 void relax() {
@@ -68,7 +68,7 @@ void wake(Word& word, int threads) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
 }
 
-/// Sleeps while the word has that value; may return early.
+/// Sleeps while the word has this value; may return early.
 void sleep_on(Word& word, uint32_t value) {
   int64_t begin = now_ns();
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -78,7 +78,7 @@ void sleep_on(Word& word, uint32_t value) {
   crowd.look(end);
 }
 
-/// Spins until done() holds, for a bounded time. Whether it does.
+/// Spins for a bounded time until done(); returns done().
 template <class Done>
 bool spin_until(bool may_spin, Done done) {
   if (done()) return true;
@@ -106,7 +106,7 @@ class Team {
  public:
   Team() { available_ = allowed_cpus(allowed_); }
   Team* forgotten_before = nullptr;
-  /// Its threads are none of this process's in the child of a fork.
+  /// Whether the team belongs to a parent process, so that its threads do not exist here.
   bool abandoned() const { return forks_ != forks.load(); }
   ~Team() {
     stop_ = true;
@@ -125,7 +125,7 @@ class Team {
       int k = workers_made_ + 1;
       auto worker = std::make_unique<Worker>();
       try {
-        SignalsHeld held;  // off the thread: see there
+        SignalsHeld held;  // blocks signals in the new thread
         worker->thread = std::thread([this, k, w = worker.get()] { serve(k, *w); });
       } catch (const std::system_error& e) {
         throw Error(Code::no_memory, fmt::format("thread {} of {} cannot be started: {}", k + 1, threads, e.what()),
@@ -147,7 +147,7 @@ class Team {
       call(*workers_[static_cast<size_t>(k)], number_, together ? called_together : called);
   }
 
-  /// Computes what no thread has begun (not of `together`), and waits for the rest.
+  /// Computes parts that no thread has started (unless `together`), and waits for the others.
   void finish() {
     for (int k = 1; k < parts_; ++k)
       if (claim(k, number_, called)) compute(k);
@@ -189,7 +189,7 @@ class Team {
   }
 
  private:
-  /// What a worker's word tells besides the number of the last region that called it.
+  /// State in a worker's word, besides the number of the last region that called it.
   enum : uint32_t { called = 0, idle = 1, asleep = 2, called_together = 3 };
   static constexpr uint32_t asleep_bit = 1u << 31;
 
@@ -204,7 +204,7 @@ class Team {
     if (before % 4 == asleep) wake(w.word, 1);
   }
 
-  /// Takes part k of a region; not twice, and not when another region is on.
+  /// Claims part k of a region. Fails if it is already claimed or another region is active.
   bool claim(int k, uint32_t number, uint32_t how) {
     Word& word = workers_[static_cast<size_t>(k)]->word;
     uint32_t wanted = number * 4 + how;
@@ -212,7 +212,7 @@ class Team {
            word.compare_exchange_strong(wanted, number * 4 + idle, std::memory_order_acq_rel);
   }
 
-  /// A part that was claimed.
+  /// Computes a claimed part.
   void compute(int k) {
     guarded(k);
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == (asleep_bit | 1)) wake(left_, 1);
@@ -232,7 +232,7 @@ class Team {
     sched_setaffinity(0, sizeof one, &one);
   }
 
-  /// Binds threads where the machine is quiet, and lets them go where it is not; workers follow at their next part.
+  /// Binds threads if the machine is quiet, and unbinds them otherwise; workers follow at their next part.
   void follow_crowd() {
     bool bind = !cpus_.empty() && !crowd.crowded();
     if (bind == bound_) return;
@@ -245,31 +245,31 @@ class Team {
       sched_setaffinity(0, sizeof mask_, &mask_);
   }
 
-  // Written by the caller while no region is on, read by who claimed a part.
+  // Written by the caller while no region is active; read by threads that claimed a part.
   ComputePart f_ = nullptr;
   void* context_ = nullptr;
   int parts_ = 0;
   uint32_t number_ = 0;
   bool bound_ = false;
   std::atomic<bool> may_spin_ = true, stop_ = false;
-  uint32_t binding_ = 0;  // how often the binding changed
+  uint32_t binding_ = 0;  // number of changes of the binding
   std::vector<int> cpus_;
   std::array<std::unique_ptr<Worker>, most_threads> workers_;  // [0] is the caller
   int workers_made_ = 0;
-  // Of the caller alone.
+  // Used only by the caller.
   bool has_mask_ = false;
   cpu_set_t mask_ = {}, allowed_ = {};
   int available_ = 1;
   unsigned forks_ = forks.load();
 
-  alignas(64) Word left_{0};  // parts that are not done; the highest bit: the caller sleeps
+  alignas(64) Word left_{0};  // number of unfinished parts; highest bit: the caller sleeps
   alignas(64) std::atomic<int> arrived_{0};
-  Word phase_{0};  // of the barrier; the lowest bit: a thread sleeps
+  Word phase_{0};  // phase of the barrier; lowest bit: a thread sleeps
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
 
-/// Where a thread is: in a region of `team`, or outside.
+/// The region that a thread is in: of `team`, or none.
 struct Inside {
   Team* team = nullptr;
   Place place;
@@ -293,7 +293,7 @@ void Team::serve(int k, Worker& mine) {
     uint32_t how = word % 4;
     if (how == idle) {
       if (stop_) return;
-      continue;  // another thread was faster
+      continue;  // another thread claimed the part
     }
     if (!claim(k, seen, how)) continue;
     if (mine.binding != binding_) {
@@ -320,11 +320,12 @@ void Team::run(int parts, ComputePart f, void* context) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-/// The calling thread's.
+/// The calling thread's team.
 Team& team() {
   struct Own {
     std::unique_ptr<Team> team;
-    /// Threads of another process, or in the middle of a part, cannot be waited for. What they use stays, and in reach.
+    /// Leaks the team (still reachable), because threads of another process, or in the middle of a part, cannot be
+    /// joined.
     void forget() {
       static std::atomic<Team*> forgotten{nullptr};
       team->forgotten_before = forgotten.exchange(team.get());
@@ -339,10 +340,10 @@ Team& team() {
   static_cast<void>(watched);
   if (own.team && own.team->abandoned()) own.forget();
   if (!own.team) own.team = std::make_unique<Team>();
-  return *own.team;  // NOLINT(clang-analyzer-cplusplus.NewDelete): it lives as long as the thread
+  return *own.team;  // NOLINT(clang-analyzer-cplusplus.NewDelete): lives as long as the thread
 }
 
-/// Where the callers of begin_region were before.
+/// Previous regions of the callers of begin_region.
 thread_local std::vector<Inside> outer;
 
 }  // namespace

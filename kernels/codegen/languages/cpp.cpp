@@ -61,7 +61,7 @@ static inline void vstore16(float16 v, int, float* to) { *(loose_float16_*)to = 
 
 bool shuffles(const Kernel& k) { return k.body.find("SHUFFLE_DOWN") != std::string::npos; }
 
-/// The body becomes a function of one work-item; what the host calls comes behind it (close).
+/// The body becomes a function of one work-item; the entry for the host follows (close).
 std::string open(const Target& t, const Kernel& k) {
   std::string text = "struct Shared_ {\n";
   for (const std::string& x : k.shared) text += "  " + x + ";\n";
@@ -84,7 +84,7 @@ std::string open(const Target& t, const Kernel& k) {
   return text;
 }
 
-/// One group: its work-items one after the other, or where they meet at barriers or shuffles, by the caller's fibers.
+/// Runs one group: work-items sequentially, or with barriers or shuffles on the caller's fibers.
 std::string close(const Target&, const Kernel& k) {
   bool meets = shuffles(k) || k.body.find("BARRIER") != std::string::npos;
   std::string text =
@@ -113,7 +113,7 @@ const Language& Language::cpp() {
           "* (i))\n"
           "#define {name}4(i) (((const {type}4*){name}_)[i])\n#define {name}4_set(i, v) ((({type}4*){name}_)[i] = "
           "(v))\n",
-      .splat16 = "((s) - float16{})",  // x - 0 is x, -0 and NaN included
+      .splat16 = "((s) - float16{})",  // x - 0 is x, including -0 and NaN
       .masked16 = "((float16)((int16)(v) & (lanes)))",
       .address = "int64_t",
       .shuffles = true,

@@ -39,7 +39,7 @@ __device__ __forceinline__ uint as_u32_(int x) { return uint(x); }
 
 std::string open(const Target& t, const Kernel& k) {
   uint32_t threads = k.local[0] * k.local[1] * k.local[2];
-  // Tiled kernels get 64 registers: left to itself, ptxas spills some of them for the sake of more groups at once.
+  // Limits tiled kernels to 64 registers; otherwise ptxas spills registers to fit more groups.
   std::string together = k.shared.empty() ? "" : fmt::format(", {}", std::max(1u, 1024 / threads));
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) tutti_{}(", threads, together, k.name) +
          pointer_parameters(t, k, " __restrict__", "__shared__");
@@ -63,7 +63,7 @@ const Language& Language::cuda_c() {
       .divide = "__fdiv_rn({a}, {b})",
       .root = "__fsqrt_rn({a})",
       .shuffles = true,
-      .entry = "tutti_{kernel}",  // as profilers show it; the same text always has the same one
+      .entry = "tutti_{kernel}",  // shown by profilers; identical for identical texts
       .open = codegen::open,
   };
   return language;

@@ -38,7 +38,7 @@ uint MUL_HI(uint a, uint b) {
 }
 )";
 
-/// The version, the extensions and the group's size.
+/// Version, extensions and group size.
 std::string first(const Target& t, const Kernel& k) {
   auto stored = [&](size_t bytes) {
     return std::any_of(k.params.begin(), k.params.end(),
@@ -82,7 +82,7 @@ const Language& Language::glsl() {
       .own_functions = true,
       .loose_floats = true,
       .subgroups = true,
-      .comment_first = false,  // #version is first
+      .comment_first = false,  // #version must be first
       .entry = "main",
       .first = codegen::first,
       .open = codegen::open,
