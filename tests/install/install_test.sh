@@ -32,7 +32,7 @@ if command -v readelf >/dev/null; then
   fi
 fi
 
-if TUTTI_LOG=info "$prefix/bin/tutti" devices 2>&1 >/dev/null | grep "no tutti-probe"; then exit 1; fi
+if TUTTI_LOG=info "$prefix/bin/tutti" devices 2>&1 >/dev/null | grep "tutti-probe is not installed"; then exit 1; fi
 
 echo "== a consumer"
 "$cmake" -S "$here/consumer" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$compiler" \
