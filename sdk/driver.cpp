@@ -9,8 +9,9 @@ void check_traits(const Traits& traits) {
   codegen::check_language(*traits.language);
   if (traits.identity.empty())
     throw invalid(
-        "Traits::identity is empty: kernels that another device or driver compiled would be taken from the cache",
-        "name all that a compiled kernel depends on beside its text: device, driver, compiler and versions");
+        "Traits::identity is empty: kernels compiled by another device or driver would be loaded from the cache",
+        "include everything that a compiled kernel depends on besides its source: device, driver, compiler and "
+        "versions");
 }
 
 MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
@@ -21,7 +22,7 @@ MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
 }
 
 void Driver::release(MemoryId memory) {
-  if (memories_.erase(memory) == 0) throw invalid(fmt::format("release: there is no memory {}", memory));
+  if (memories_.erase(memory) == 0) throw invalid(fmt::format("release: unknown memory {}", memory));
   do_release(memory);
 }
 
@@ -30,7 +31,7 @@ void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
 }
 
 void Driver::release_host(void* memory) {
-  if (host_.erase(memory) == 0) throw invalid("release_host of memory that allocate_host did not give");
+  if (host_.erase(memory) == 0) throw invalid("release_host: this memory was not returned by allocate_host");
   do_release_host(memory);
 }
 
@@ -55,7 +56,8 @@ std::vector<KernelId> Driver::build_all(std::span<const KernelSource> sources,
     throw invalid(fmt::format("build_all: {} cache entries for {} kernels", caches.size(), sources.size()));
   std::vector<KernelId> ids = do_build_all(sources, caches);
   if (ids.size() != sources.size())
-    throw Error(Code::internal, fmt::format("build_all gave {} kernels for {}", ids.size(), sources.size()));
+    throw Error(Code::internal,
+                fmt::format("build_all returned {} kernels for {} sources", ids.size(), sources.size()));
   for (size_t k = 0; k < ids.size(); ++k) {
     kernels_[ids[k]] = sources[k].texels;
     kernels_[ids[k]].resize(sources[k].buffers());
@@ -70,7 +72,7 @@ const Upload* Driver::checked(std::span<const Launch> launches, const Upload* up
     if (traits().double_buffered_uploads) {
       check_range(upload->buffer, "upload");
       if (upload->buffer.bytes != upload->to.bytes)
-        throw invalid(fmt::format("an upload of {} bytes needs an upload buffer of that size", upload->to.bytes));
+        throw invalid(fmt::format("an upload of {} bytes needs an upload buffer of the same size", upload->to.bytes));
     }
   }
   for (const Launch& launch : launches) check_launch(launch);
@@ -91,27 +93,27 @@ std::optional<SequenceId> Driver::record_timed(std::span<const Launch> launches,
 
 std::vector<Interval> Driver::times(SequenceId sequence) {
   auto timed = timed_.find(sequence);
-  if (timed == timed_.end()) throw invalid(fmt::format("there is no timed sequence {}", sequence));
+  if (timed == timed_.end()) throw invalid(fmt::format("unknown timed sequence {}", sequence));
   std::vector<Interval> all = do_times(sequence);
   if (all.size() != timed->second)
-    throw Error(Code::internal, fmt::format("times gave {} intervals for {}", all.size(), timed->second));
+    throw Error(Code::internal, fmt::format("times returned {} intervals for {} launches", all.size(), timed->second));
   return all;
 }
 
 void Driver::forget(SequenceId sequence) {
-  if (sequences_.erase(sequence) == 0) throw invalid(fmt::format("there is no sequence {}", sequence));
+  if (sequences_.erase(sequence) == 0) throw invalid(fmt::format("unknown sequence {}", sequence));
   timed_.erase(sequence);
   do_forget(sequence);
 }
 
 uint64_t Driver::submit(SequenceId sequence) {
-  if (!sequences_.contains(sequence)) throw invalid(fmt::format("there is no sequence {}", sequence));
+  if (!sequences_.contains(sequence)) throw invalid(fmt::format("unknown sequence {}", sequence));
   return newest_ = do_submit(sequence);
 }
 
 void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {
   if (ticket > newest_)
-    throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, newest_));
+    throw invalid(fmt::format("wait: ticket {} was never returned by run; the newest is {}", ticket, newest_));
   do_wait(ticket, timeout_ns);
 }
 
@@ -124,9 +126,10 @@ std::string Driver::span_text(std::span<const Launch> launches) {
 
 void Driver::check_range(const Range& range, const std::string& what) const {
   auto at = memories_.find(range.memory);
-  if (at == memories_.end()) throw invalid(fmt::format("{}: there is no memory {}", what, range.memory));
+  if (at == memories_.end()) throw invalid(fmt::format("{}: unknown memory {}", what, range.memory));
   if (range.bytes > at->second || range.offset > at->second - range.bytes)
-    throw invalid(fmt::format("{}: {} bytes at {} of a memory of {}", what, range.bytes, range.offset, at->second));
+    throw invalid(fmt::format("{}: {} bytes at offset {} are outside of the memory of {} bytes", what, range.bytes,
+                              range.offset, at->second));
 }
 
 void Driver::check_launch(const Launch& launch) const {
@@ -134,31 +137,33 @@ void Driver::check_launch(const Launch& launch) const {
   const Traits& t = traits();
   for (const Range& range : launch.buffers) {
     check_range(range, launch.name);
-    if (range.bytes == 0) refuse("an empty range");
+    if (range.bytes == 0) refuse("an empty buffer range");
     if (!launch.copy && range.offset % t.alignment)
-      refuse(fmt::format("offset {} is no multiple of {}", range.offset, t.alignment));
+      refuse(fmt::format("offset {} is not a multiple of the alignment {}", range.offset, t.alignment));
   }
   if (launch.copy) {
     if (launch.buffers.size() != 2 || launch.buffers[0].bytes != launch.buffers[1].bytes)
-      refuse("a copy takes two ranges of one size");
+      refuse("a copy needs two buffer ranges of equal size");
     return;
   }
   if (launch.library) return;  // library calls check their own buffers
   auto kernel = kernels_.find(launch.kernel);
-  if (kernel == kernels_.end()) refuse(fmt::format("there is no kernel {}", launch.kernel));
+  if (kernel == kernels_.end()) refuse(fmt::format("unknown kernel {}", launch.kernel));
   const std::vector<bool>& texels = kernel->second;
   if (launch.buffers.size() != texels.size())
-    refuse(fmt::format("{} buffers for a kernel of {}", launch.buffers.size(), texels.size()));
+    refuse(fmt::format("{} buffers given, but the kernel has {}", launch.buffers.size(), texels.size()));
   for (uint32_t groups : launch.groups)
     if (groups == 0 || groups > 65535)
-      refuse(fmt::format("{} groups along one dimension, 1 to 65535 are possible", groups));
+      refuse(fmt::format("{} groups along one dimension; allowed are 1 to 65535", groups));
   for (size_t i = 0; i < texels.size(); ++i) {
     uint64_t bytes = launch.buffers[i].bytes;
     if (texels[i] && (bytes % 16 || bytes / 16 > t.max_texels))
-      refuse(fmt::format("a texel buffer of {} bytes; whole texels of 16 bytes, at most {}, are possible", bytes,
-                         t.max_texels));
+      refuse(fmt::format(
+          "a texel buffer of {} bytes; its size must be a multiple of 16 bytes (one texel) with at most {} texels",
+          bytes, t.max_texels));
     if (!texels[i] && bytes > t.max_buffer_bytes)
-      refuse(fmt::format("a range of {} bytes; a kernel of this device reaches at most {}", bytes, t.max_buffer_bytes));
+      refuse(fmt::format("a buffer range of {} bytes; kernels of this device can address at most {}", bytes,
+                         t.max_buffer_bytes));
   }
 }
 

@@ -13,13 +13,13 @@ namespace tutti::sdk {
 std::string dump_failed_kernel(const std::string& source, const std::string& log, const std::string& extension) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  if (error) return "its source could not be kept: there is no temporary folder";
+  if (error) return "its source could not be saved: there is no temporary folder";
   std::string name = (folder / ("tutti-kernel-XXXXXX." + extension)).string();
   int descriptor = mkstemps(name.data(), static_cast<int>(extension.size()) + 1);
   FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
   if (!file) {
     if (descriptor >= 0) close(descriptor), unlink(name.c_str());
-    return fmt::format("its source could not be kept in {}", folder.string());
+    return fmt::format("its source could not be saved in {}", folder.string());
   }
   std::string text = "/*\n" + log + "\n*/\n";
   std::istringstream in(source);

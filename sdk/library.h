@@ -33,7 +33,7 @@ class Library {
   virtual codegen::LaunchList conv_dw(const codegen::Conv&, const LibraryRequest& = {}) const { throw none(); }
 
  private:
-  static Error none() { return {Code::declined, "the device's library has none"}; }
+  static Error none() { return {Code::declined, "the device's library does not support it"}; }
 };
 
 /// A LaunchList of one call with `buffers` buffers (inputs, then results), followed by a scratch buffer of `scratch`

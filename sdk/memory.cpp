@@ -65,7 +65,7 @@ Error unknown_state(const std::string& name, const std::vector<std::string>& kno
   for (size_t k = 0; k < std::min<size_t>(known.size(), 8); ++k) names += (k ? ", " : "") + known[k];
   if (known.size() > 8) names += fmt::format(", … ({} in all)", known.size());
   return invalid(fmt::format("no state '{}' in this session", name),
-                 names.empty() ? "compile a program that names it first" : "its states are: " + names);
+                 names.empty() ? "compile a program with this state first" : "its states are: " + names);
 }
 
 size_t HostStates::declare(const std::string& name, const TensorType& type) {
@@ -75,8 +75,8 @@ size_t HostStates::declare(const std::string& name, const TensorType& type) {
     return num_bytes(type);
   }
   if (it->second.type != type)
-    throw invalid(fmt::format("state '{}' is {} in this session, the program has {}", name, to_string(it->second.type),
-                              to_string(type)),
+    throw invalid(fmt::format("state '{}' is {} in this session, but {} in the program", name,
+                              to_string(it->second.type), to_string(type)),
                   "give the state another name, or open another session");
   return 0;
 }
@@ -106,15 +106,15 @@ const HostStates::Entry& HostStates::find(const std::string& name) const {
   }
   const Entry& entry = it->second;
   if (!entry.allocated)
-    throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program that names it first");
+    throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program with this state first");
   return entry;
 }
 
 const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes) const {
   const Entry& entry = find(name);
   if (bytes != entry.buffer.size())
-    throw invalid(
-        fmt::format("state '{}' is {} with {} bytes, not {}", name, to_string(entry.type), entry.buffer.size(), bytes));
+    throw invalid(fmt::format("state '{}' is {} with {} bytes, but {} bytes are given", name, to_string(entry.type),
+                              entry.buffer.size(), bytes));
   return entry;
 }
 

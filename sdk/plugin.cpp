@@ -96,8 +96,9 @@ void need_init(const char* call) {
 
 int32_t call_init(const TuttiHost* host, TuttiError* error) {
   return fence(error, [&] {
-    if (ready) throw invalid("init: called twice", "call it once, before any other");
-    if (host && !TUTTI_HAS(host, self)) throw invalid(fmt::format("init: the host's size is {} bytes", host->size));
+    if (ready) throw invalid("init: called twice", "call init exactly once, before all other functions");
+    if (host && !TUTTI_HAS(host, self))
+      throw invalid(fmt::format("init: the size of the host struct is {} bytes, which is too small", host->size));
     plugin->init(Host(host));
     ready = true;
   });
@@ -149,20 +150,22 @@ template <class T>
 void need_room(const T* out, const char* call, const char* what) {
   need(out, call, what);
   if (out->size < v1_size<T>)
-    throw invalid(fmt::format("{}: {}'s size is {} bytes, at least {} are needed", call, what, out->size, v1_size<T>));
+    throw invalid(
+        fmt::format("{}: the size of {} is {} bytes, but at least {} are needed", call, what, out->size, v1_size<T>));
 }
 
 Options parse_options(const TuttiArray& pairs) {
   Options options;
   if (pairs.count && !pairs.at) throw invalid("open: options at address NULL");
   if (pairs.count && pairs.stride < sizeof(TuttiPair))
-    throw invalid(fmt::format("open: options of {} bytes, at least {} are needed", pairs.stride, sizeof(TuttiPair)));
+    throw invalid(fmt::format("open: array elements of options have {} bytes, but at least {} are needed", pairs.stride,
+                              sizeof(TuttiPair)));
   for (uint32_t i = 0; i < pairs.count; ++i) {
     TuttiPair pair;
     std::memcpy(&pair, static_cast<const char*>(pairs.at) + size_t{i} * pairs.stride, sizeof pair);
     if (!pair.key || !pair.value) throw invalid(fmt::format("open: option {} has no key or no value", i));
     if (!options.emplace(pair.key, pair.value).second)
-      throw invalid(fmt::format("open: option '{}' comes twice", pair.key));
+      throw invalid(fmt::format("open: option '{}' is given twice", pair.key));
   }
   return options;
 }
@@ -178,7 +181,7 @@ int32_t call_open(uint32_t device, TuttiArray pairs, TuttiSession** out, TuttiEr
       std::lock_guard lock(calls);
       session->impl = plugin->open(device, options);
     }
-    if (!session->impl) throw Error(Code::internal, "open: the plugin gave no session");
+    if (!session->impl) throw Error(Code::internal, "open: the plugin returned no session");
     *out = session.release();
   });
 }
@@ -233,7 +236,7 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     executable->feeds = feeds;
     executable->profiled = (options.flags & TUTTI_OPT_PROFILE) != 0;
     executable->impl = session->impl->compile(std::move(program), options);
-    if (!executable->impl) throw Error(Code::internal, "compile: the plugin gave no executable");
+    if (!executable->impl) throw Error(Code::internal, "compile: the plugin returned no executable");
     TuttiMemory plan = executable->impl->memory();
     session->executables.push_back(std::move(executable));
     hand_out(memory, plan);
@@ -349,10 +352,13 @@ void call_release(TuttiExecutable* executable) {
 
 }  // namespace
 
-std::vector<KernelTime> Executable::times() { throw Error(Code::declined, "the times of kernels are not known here"); }
+std::vector<KernelTime> Executable::times() {
+  throw Error(Code::declined, "this device does not measure kernel times");
+}
 
 TuttiNativeState Session::native(const std::string& state) {
-  throw Error(Code::declined, fmt::format("the memory of state '{}' cannot be shared", state), "read it");
+  throw Error(Code::declined, fmt::format("native access to the memory of state '{}' is not supported", state),
+              "copy the state to the host instead");
 }
 
 void Host::log(int level, const std::string& topic, const std::string& text) const {

@@ -24,8 +24,9 @@ class Elements {
     if (array.count == 0) return;
     if (!array.at) throw invalid(fmt::format("{}: {} elements at address NULL", what_, array.count));
     if (array.stride < v1_size<T>)
-      throw invalid(fmt::format("{}: elements of {} bytes, at least {} are needed", what_, array.stride, v1_size<T>),
-                    "set the array's stride to the size of its element");
+      throw invalid(
+          fmt::format("{}: elements of {} bytes, but at least {} are needed", what_, array.stride, v1_size<T>),
+          "set the array's stride to the size of its element");
   }
   uint32_t size() const { return array_.count; }
   T operator[](uint32_t i) const { return element_of<T>(array_, i); }
@@ -38,7 +39,8 @@ class Elements {
 bool known_dtype(uint32_t dtype) { return dtype <= TUTTI_U32; }
 
 TensorType parse_type(const TuttiValue& v, const std::string& what) {
-  if (v.rank > max_rank) throw invalid(fmt::format("{}: rank {}, at most {} is allowed", what, v.rank, max_rank));
+  if (v.rank > max_rank)
+    throw invalid(fmt::format("{}: rank {} is too large, the maximum is {}", what, v.rank, max_rank));
   if (v.rank && !v.dims) throw invalid(fmt::format("{}: rank {} with dims NULL", what, v.rank));
   DType dtype = known_dtype(v.dtype) ? static_cast<DType>(v.dtype) : DType::u8;
   TensorType type{dtype, Shape(v.dims, v.dims + v.rank)};
@@ -57,7 +59,7 @@ Value parse_value(const TuttiValue& v, uint32_t i) {
   out.role = v.role;
   if (v.role > TUTTI_STATE) throw invalid(fmt::format("{}: unknown role {}", what, v.role));
   out.type = parse_type(v, what);
-  if (!known_dtype(v.dtype)) out.unknown = fmt::format("{} is of the unknown dtype {}", what, v.dtype);
+  if (!known_dtype(v.dtype)) out.unknown = fmt::format("{} has the unknown dtype {}", what, v.dtype);
   if (v.role == TUTTI_FEED || v.role == TUTTI_STATE) {
     if (!v.name || !*v.name)
       throw invalid(fmt::format("{}: a {} needs a name", what, v.role == TUTTI_FEED ? "feed" : "state"));
@@ -113,15 +115,17 @@ class NodeParser {
   }
 
   void check_input(uint32_t v, uint32_t k) const {
-    if (v >= values_.size()) fail(fmt::format("input {} is value {}, the program has {}", k, v, values_.size()));
+    if (v >= values_.size())
+      fail(fmt::format("input {} is value {}, but the program has only {} values", k, v, values_.size()));
     if (!defined_[v]) fail(fmt::format("input {} is value {}, which no earlier node produces", k, v));
   }
 
   void check_result(uint32_t v, uint32_t k) {
     if (v == TUTTI_NONE) return;
-    if (v >= values_.size()) fail(fmt::format("result {} is value {}, the program has {}", k, v, values_.size()));
-    if (values_[v].role != TUTTI_TEMP) fail(fmt::format("result {} is value {}, which is no temp", k, v));
-    if (defined_[v]) fail(fmt::format("result {} is value {}, which an earlier result produces already", k, v));
+    if (v >= values_.size())
+      fail(fmt::format("result {} is value {}, but the program has only {} values", k, v, values_.size()));
+    if (values_[v].role != TUTTI_TEMP) fail(fmt::format("result {} is value {}, whose role is not TUTTI_TEMP", k, v));
+    if (defined_[v]) fail(fmt::format("result {} is value {}, which is already produced by an earlier result", k, v));
     defined_[v] = true;
   }
 
@@ -130,7 +134,7 @@ class NodeParser {
     for (uint32_t i = 0; i < attrs.size(); ++i) {
       TuttiAttr a = attrs[i];
       if (!a.name || !*a.name) fail(fmt::format("attribute {} has no name", i));
-      if (n.attrs.has(a.name)) fail(fmt::format("attribute '{}' comes twice", a.name));
+      if (n.attrs.has(a.name)) fail(fmt::format("attribute '{}' occurs twice", a.name));
       if (a.count && !a.data) fail(fmt::format("attribute '{}': {} elements at address NULL", a.name, a.count));
       auto list = [&](auto element) {
         std::vector<decltype(element)> out(a.count);
@@ -141,7 +145,7 @@ class NodeParser {
         case TUTTI_ATTR_I64: n.attrs.set(a.name, list(int64_t{})); break;
         case TUTTI_ATTR_F64: n.attrs.set(a.name, list(double{})); break;
         case TUTTI_ATTR_TEXT: n.attrs.set(a.name, std::string(static_cast<const char*>(a.data), a.count)); break;
-        default: n.unknown = fmt::format("attribute '{}' is of the unknown kind {}", a.name, a.kind);
+        default: n.unknown = fmt::format("attribute '{}' has the unknown kind {}", a.name, a.kind);
       }
     }
   }
@@ -154,7 +158,7 @@ class NodeParser {
       expr.push_back(code[i]);
       if (expr[i].code >= instr::count || !known_dtype(expr[i].dtype)) {
         n.unknown =
-            fmt::format("its expression holds the unknown instruction {} of dtype {}", expr[i].code, expr[i].dtype);
+            fmt::format("the expression contains the unknown instruction {} of dtype {}", expr[i].code, expr[i].dtype);
         return;
       }
     }
@@ -163,7 +167,7 @@ class NodeParser {
     for (uint32_t i = 0; i < expr.size(); ++i) check_instr(expr, i, n, given);
     for (uint32_t k = 0; k < given.size(); ++k)
       if (given[k] > 1 || (given[k] == 0 && n.results[k] != TUTTI_NONE))
-        fail(fmt::format("its expression gives result {} {} times, once is right", k, given[k]));
+        fail(fmt::format("the expression produces result {} {} times, expected once", k, given[k]));
     check_shapes(n);
     n.expr = std::move(expr);
   }
@@ -183,36 +187,38 @@ class NodeParser {
     }
     auto want = [&](int k, uint16_t dtype) {
       if (dtypes[k] != dtype)
-        bad(fmt::format("operand {} is {}, {} is needed", k, name(static_cast<DType>(dtypes[k])),
+        bad(fmt::format("operand {} has dtype {}, expected {}", k, name(static_cast<DType>(dtypes[k])),
                         name(static_cast<DType>(dtype))));
     };
     switch (x.code) {
       case TUTTI_X_INPUT:
-        if (x.a >= n.inputs.size()) bad(fmt::format("input {}, the node has {}", x.a, n.inputs.size()));
+        if (x.a >= n.inputs.size())
+          bad(fmt::format("it reads input {}, but the node has only {} inputs", x.a, n.inputs.size()));
         if (DType t = values_[n.inputs[x.a]].type.dtype; x.dtype != static_cast<uint16_t>(t))
-          bad(fmt::format("input {} is {}, not {}", x.a, name(t), name(static_cast<DType>(x.dtype))));
+          bad(fmt::format("input {} has dtype {}, not {}", x.a, name(t), name(static_cast<DType>(x.dtype))));
         return;
       case TUTTI_X_CONST:
       case TUTTI_X_CAST: return;
       case TUTTI_X_RESULT:
-        if (x.b >= n.results.size()) bad(fmt::format("result {}, the node has {}", x.b, n.results.size()));
+        if (x.b >= n.results.size())
+          bad(fmt::format("it writes result {}, but the node has only {} results", x.b, n.results.size()));
         ++given[x.b];
         want(0, x.dtype);
         if (uint32_t v = n.results[x.b]; v != TUTTI_NONE && values_[v].type.dtype != static_cast<DType>(x.dtype))
-          bad(fmt::format("result {} is {}, its value {}", x.b, name(static_cast<DType>(x.dtype)),
+          bad(fmt::format("result {} has dtype {}, but its value has dtype {}", x.b, name(static_cast<DType>(x.dtype)),
                           name(values_[v].type.dtype)));
         return;
       case TUTTI_X_LESS:
       case TUTTI_X_LESS_EQUAL:
       case TUTTI_X_EQUAL:
-        if (x.dtype != TUTTI_BOOL) bad("a comparison gives bool");
+        if (x.dtype != TUTTI_BOOL) bad("a comparison must have dtype bool");
         return want(1, dtypes[0]);
       case TUTTI_X_SELECT:
         want(0, TUTTI_BOOL);
         want(1, x.dtype);
         return want(2, x.dtype);
       case TUTTI_X_NOT:
-        if (x.dtype != TUTTI_BOOL) bad("NOT gives bool");
+        if (x.dtype != TUTTI_BOOL) bad("NOT must have dtype bool");
         return want(0, TUTTI_BOOL);
       default:
         for (int k = 0; k < count; ++k) want(k, x.dtype);
@@ -228,7 +234,7 @@ class NodeParser {
     }
     for (uint32_t k = 0; k < n.results.size(); ++k)
       if (uint32_t v = n.results[k]; v != TUTTI_NONE && values_[v].type.shape != shape)
-        fail(fmt::format("result {} has shape {}, its inputs broadcast to {}", k, to_string(values_[v].type.shape),
+        fail(fmt::format("result {} has shape {}, but the inputs broadcast to {}", k, to_string(values_[v].type.shape),
                          to_string(shape)));
   }
 
@@ -245,7 +251,7 @@ void parse_values(const TuttiProgram& raw, Program& p) {
     p.values.push_back(parse_value(values[i], i));
     const Value& v = p.values.back();
     if (!v.name.empty() && !names.insert(v.name).second)
-      throw invalid(fmt::format("value {}: the name '{}' is taken by another feed or state", i, v.name));
+      throw invalid(fmt::format("value {}: the name '{}' is already used by another feed or state", i, v.name));
   }
 }
 
@@ -266,15 +272,16 @@ void parse_states(const TuttiProgram& raw, const std::vector<bool>& defined, Pro
   for (uint32_t i = 0; i < states.size(); ++i) {
     TuttiState s = states[i];
     if (!s.name || !*s.name) throw invalid(fmt::format("state {} has no name", i));
-    if (!names.insert(s.name).second) throw invalid(fmt::format("state '{}' comes twice", s.name));
+    if (!names.insert(s.name).second) throw invalid(fmt::format("state '{}' occurs twice", s.name));
     if (s.after >= p.values.size())
-      throw invalid(fmt::format("state '{}': after is value {}, the program has {}", s.name, s.after, p.values.size()));
+      throw invalid(fmt::format("state '{}': after is value {}, but the program has only {} values", s.name, s.after,
+                                p.values.size()));
     if (!defined[s.after])
       throw invalid(fmt::format("state '{}': after is value {}, which no node produces", s.name, s.after));
     if (s.before != TUTTI_NONE) {
       if (s.before >= p.values.size())
-        throw invalid(
-            fmt::format("state '{}': before is value {}, the program has {}", s.name, s.before, p.values.size()));
+        throw invalid(fmt::format("state '{}': before is value {}, but the program has only {} values", s.name,
+                                  s.before, p.values.size()));
       const Value& before = p.values[s.before];
       if (before.role != TUTTI_STATE || before.name != s.name)
         throw invalid(
@@ -289,7 +296,7 @@ void parse_states(const TuttiProgram& raw, const std::vector<bool>& defined, Pro
   for (uint32_t v = 0; v < p.values.size(); ++v) {
     const Value& value = p.values[v];
     if (value.role == TUTTI_STATE && !covered[v])
-      throw invalid(fmt::format("value {} of state '{}' is the `before` of no state in the list", v, value.name));
+      throw invalid(fmt::format("value {} of state '{}' is not the `before` of any state in the list", v, value.name));
     if (value.role == TUTTI_FEED && names.contains(value.name))
       throw invalid(fmt::format("'{}' is both a feed and a state", value.name));
   }
@@ -302,9 +309,10 @@ void parse_groups(const TuttiProgram& raw, Program& p) {
     TuttiGroup g = groups[i];
     uint64_t end = uint64_t{g.first} + g.count;
     if (g.count == 0 || end > p.nodes.size())
-      throw invalid(fmt::format("group {}: nodes [{}, {}) of {}", i, g.first, end, p.nodes.size()));
+      throw invalid(fmt::format("group {}: nodes [{}, {}) are empty or outside of the {} nodes", i, g.first, end,
+                                p.nodes.size()));
     if (g.first < next)
-      throw invalid(fmt::format("group {}: starts at node {}, inside or before the previous one", i, g.first));
+      throw invalid(fmt::format("group {}: starts at node {}, inside or before the previous group", i, g.first));
     next = end;
     if (g.kind <= TUTTI_BATCH) p.groups.push_back(g);  // unknown hints are ignored
   }
@@ -314,10 +322,11 @@ void parse_groups(const TuttiProgram& raw, Program& p) {
 
 Program Program::parse(const TuttiProgram& given) {
   if (given.size < v1_size<TuttiProgram>)
-    throw invalid(fmt::format("program: size is {} bytes, at least {} are needed", given.size, v1_size<TuttiProgram>));
+    throw invalid(
+        fmt::format("program: size is {} bytes, but at least {} are needed", given.size, v1_size<TuttiProgram>));
   auto raw = zero_extended<TuttiProgram>(&given, given.size);
   if (raw.required)
-    throw Error(Code::declined, fmt::format("program: it requires the unknown bits {:#x}", raw.required),
+    throw Error(Code::declined, fmt::format("program: `required` contains unknown bits {:#x}", raw.required),
                 "use a newer plugin");
   if (raw.numerics > TUTTI_EXACT)
     throw Error(Code::declined, fmt::format("program: unknown numerics {}", raw.numerics), "use a newer plugin");
@@ -332,11 +341,13 @@ Program Program::parse(const TuttiProgram& given) {
 std::string declines_node(const Program& program, const Node& n) {
   static constexpr std::string_view moves[] = {"reshape", "transpose", "broadcast", "slice",       "pad", "concat",
                                                "window",  "gather",    "argmax",    "random_bits", "iota"};
-  if (program.numerics != TUTTI_FAST) return "this device has no exact numerics";
+  if (program.numerics != TUTTI_FAST) return "this device does not support exact numerics";
   if (!n.unknown.empty()) return n.unknown;
-  if (n.version != 1) return fmt::format("version {} of '{}' is newer than 1, the newest known here", n.version, n.op);
+  if (n.version != 1)
+    return fmt::format("version {} of '{}' is not supported; the newest supported version is 1", n.version, n.op);
   if ((n.flags & TUTTI_NODE_EXACT) && !n.elementwise() && std::ranges::find(moves, n.op) == std::end(moves))
-    return fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op);
+    return fmt::format(
+        "TUTTI_NODE_EXACT is not supported for '{}', which this device does not round after every instruction", n.op);
   return "";
 }
 

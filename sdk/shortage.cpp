@@ -34,7 +34,8 @@ std::string shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors, 
                         tensors[static_cast<size_t>(k)].what);
   if (left == unknown_memory || moving == 0) return text;
   if (left <= fixed)
-    return text + fmt::format("\n{} bytes are free: not even state and constants ({} bytes) would fit", left, fixed);
+    return text +
+           fmt::format("\n{} bytes are free: even the state and constants alone ({} bytes) do not fit", left, fixed);
   double percent = 100 * static_cast<double>(left - fixed) / static_cast<double>(moving);
   if (percent >= 100) return text;
   return text + fmt::format("\n{} bytes are free: about {:.2g} % of this batch would fit", left, percent);

@@ -40,16 +40,16 @@ class QueuedDriver : public Driver {
  private:
   MemoryId do_allocate(uint64_t bytes, const std::string& what) override {
     auto none = [&](const std::string& why) {
-      return Error(Code::no_memory, fmt::format("no memory for {} of {}: {}", what, size_text(bytes), why));
+      return Error(Code::no_memory, fmt::format("not enough memory for {} of {}: {}", what, size_text(bytes), why));
     };
     drain();
     const Traits& t = traits();
     if (bytes > t.max_allocation_bytes)
       throw none(fmt::format("the device's largest allocation is {}", size_text(t.max_allocation_bytes)));
     if (bytes > t.memory_bytes - std::min(taken_, t.memory_bytes))
-      throw none(fmt::format("{} of the device's {} are taken", size_text(taken_), size_text(t.memory_bytes)));
+      throw none(fmt::format("{} of the device's {} are already in use", size_text(taken_), size_text(t.memory_bytes)));
     uint64_t handle = device_->allocate(bytes);
-    if (handle == 0) throw none(fmt::format("the device refuses ({} taken)", size_text(taken_)));
+    if (handle == 0) throw none(fmt::format("the device's allocation failed ({} already in use)", size_text(taken_)));
     taken_ += bytes;
     memories_[next_memory_] = {handle, bytes};
     return next_memory_++;
@@ -65,7 +65,8 @@ class QueuedDriver : public Driver {
 
   void* do_allocate_host(uint64_t bytes, const std::string& what) override {
     void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
-    if (!memory) throw Error(Code::no_memory, fmt::format("no host memory for {} of {}", what, size_text(bytes)));
+    if (!memory)
+      throw Error(Code::no_memory, fmt::format("not enough host memory for {} of {}", what, size_text(bytes)));
     host_.insert(memory);
     return memory;
   }
@@ -232,8 +233,8 @@ void SimpleDevice::copy(const Part& from, const Part& to) {
 }
 
 void SimpleDevice::run_library(const void*, std::span<const Part>) {
-  throw Error(Code::internal, "Traits::library is set, but the device does not say how its calls are run",
-              "override SimpleDevice::run_library, or leave Traits::library null");
+  throw Error(Code::internal, "Traits::library is set, but SimpleDevice::run_library is not overridden",
+              "override SimpleDevice::run_library, or set Traits::library to null");
 }
 
 std::unique_ptr<Driver> make_driver(std::unique_ptr<SimpleDevice> device) {

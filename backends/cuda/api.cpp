@@ -88,9 +88,9 @@ NvrtcApi choose_nvrtc(const std::vector<std::string>& names, int driver_version,
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc) {
   if (CUresult result = cuda.cuInit(0); result != CUDA_SUCCESS) {
     if (result == CUDA_ERROR_NO_DEVICE)
-      throw Error(Code::declined, "NVIDIA's driver sees no GPU", "look at `nvidia-smi`");
+      throw Error(Code::declined, "NVIDIA's driver finds no GPU", "check with `nvidia-smi`");
     throw Error(Code::declined, fmt::format("NVIDIA's driver does not start: cuInit: {}", result_text(cuda, result)),
-                "look at `nvidia-smi`; after an update of the driver, restart the machine");
+                "check with `nvidia-smi`; after a driver update, restart the machine");
   }
   int major = 0, minor = 0, driver_version = 0;
   cuda.cuDriverGetVersion(&driver_version);

@@ -41,7 +41,7 @@ Binary compile(const NvrtcApi& rtc, const sdk::KernelSource& source, const std::
     throw Error(Code::compile,
                 fmt::format("cuda: a kernel does not compile for {}: {}; {}", architecture, sdk::first_error(out.log),
                             sdk::dump_failed_kernel(source.text, out.log, "cu")),
-                "report it with that file");
+                "report this error with that file");
   bool binary = architecture.starts_with("sm_");
   check(binary ? rtc.nvrtcGetCUBINSize(program, &bytes) : rtc.nvrtcGetPTXSize(program, &bytes), "nvrtcGetCUBINSize");
   out.code.resize(bytes);
@@ -62,7 +62,7 @@ Driver::Kernel Driver::load(const sdk::KernelSource& source, const std::vector<s
     if (result == CUDA_SUCCESS && static_cast<uint32_t>(most) >= threads) return k;
     cuda().cuModuleUnload(k.module);
     if (result == CUDA_SUCCESS) {
-      why = fmt::format("a block of it has {} threads, and its registers leave room for {}", threads, most);
+      why = fmt::format("its block has {} threads, but its register use allows only {}", threads, most);
       return {};
     }
   }
@@ -79,7 +79,7 @@ void Driver::load_or_compile(std::span<const sdk::KernelSource> sources, std::sp
     kernels[i] = load(sources[i], caches[i], why);
     if (!kernels[i].function) missing.push_back(i);
     if (!why.empty() && log_)
-      log_(fmt::format("{} refuses a kernel from the cache, which is compiled again: {}", name_, why));
+      log_(fmt::format("{} cannot load a kernel from the cache, so it is compiled again: {}", name_, why));
   }
   // NVRTC compiles in any thread; binaries are loaded in this one.
   std::vector<std::exception_ptr> errors = sdk::parallel_build(missing.size(), [&](size_t m) {
@@ -93,8 +93,8 @@ void Driver::load_or_compile(std::span<const sdk::KernelSource> sources, std::sp
     if (!kernels[i].function)
       throw sdk::BuildError(
           i, Error(Code::compile,
-                   fmt::format("cuda: {} does not take a kernel compiled for {}: {}", name_, architecture_, why),
-                   "install the NVRTC of the driver's own CUDA version"));
+                   fmt::format("cuda: {} cannot load a kernel compiled for {}: {}", name_, architecture_, why),
+                   "install the NVRTC of the same CUDA version as the driver"));
   }
 }
 

@@ -47,7 +47,8 @@ CUgraphExec Driver::captured(const Sequence& sequence) {
   } catch (const Error& e) {
     if (e.code == Code::device_lost) throw;
     if (log_ && !std::exchange(complained_, true))
-      log_(fmt::format("{} records no graph of {}, whose launches go one by one: {}", name_, sequence.span, e.what()));
+      log_(fmt::format("{} cannot record a CUDA graph of {}, so its launches are submitted one by one: {}", name_,
+                       sequence.span, e.what()));
     return nullptr;
   }
 }

@@ -10,7 +10,7 @@ Current::Current(Context& context) : api_(context.api_) {
   if (context.lost_) {
     std::lock_guard hold(context.mutex_);
     throw Error(Code::device_lost, context.why_,
-                "start the program again; if it persists, look at `nvidia-smi` and the system log");
+                "start the program again; if the error persists, check `nvidia-smi` and the system log");
   }
   context.check(enter(context.context_), "making the context current");
 }

@@ -23,7 +23,8 @@ int64_t even_step(const Shape& dims, const Shape& steps) {
   int64_t step = 0, expected = -1;
   for (size_t d = dims.size(); d-- > 0;) {
     if (dims[d] == 1) continue;
-    if (expected >= 0 && steps[d] != expected) throw Error(Code::declined, "batches of uneven strides");
+    if (expected >= 0 && steps[d] != expected)
+      throw Error(Code::declined, "batches with non-uniform strides are not supported");
     if (expected < 0) step = steps[d];
     expected = steps[d] * dims[d];
   }
@@ -144,7 +145,7 @@ class Product : public Tunable {
     std::erase_if(list, [](const auto& f) { return f.state != CUBLAS_STATUS_SUCCESS; });
     if (list.empty())
       throw Error(Code::declined,
-                  fmt::format("cuBLASLt has no algorithm for it ({})", api_->cublasLtGetStatusString(status)));
+                  fmt::format("cuBLASLt has no algorithm for this matmul ({})", api_->cublasLtGetStatusString(status)));
     return list;
   }
   void set(cublasLtMatmulDescAttributes_t which, const void* pointer) const {
@@ -168,12 +169,12 @@ class Product : public Tunable {
 /// "" or the reason why the library is not used.
 std::string refuses(const codegen::Matmul& p, const sdk::LibraryRequest& r, bool tf32) {
   if (r.sum != sdk::OperandSum::none && (p.bias || p.relu || r.gelu != sdk::Gelu::none || !p.batch.empty()))
-    return "the sum of an operand beside another epilogue or of a batch";
+    return "a fused operand sum is not supported together with another epilogue or with a batch";
   if (r.gelu == sdk::Gelu::none) return "";
-  if (p.relu) return "gelu behind relu";
-  if (p.dtype == DType::f32 && !tf32) return "its gelu is not known to be as exact as f32 asks";
+  if (p.relu) return "GELU after ReLU is not supported";
+  if (p.dtype == DType::f32 && !tf32) return "cuBLASLt's GELU is not known to be accurate enough for f32";
   if (r.gelu == sdk::Gelu::keep && (p.n % 8 || !p.batch.empty()))
-    return "it stores what gelu is applied to in rows of a multiple of 8 only, and of no batch";
+    return "cuBLASLt can keep the input of GELU only if N is a multiple of 8 and there is no batch";
   return "";
 }
 
@@ -215,10 +216,10 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
   cudaDataType_t type = vendor_types(p.dtype).blas;
   if (std::string why = refuses(p, request, tf32_); !why.empty()) throw Error(Code::declined, why);
   if (!tuner_ && (p.relu || request.gelu != sdk::Gelu::none))
-    throw Error(Code::declined, "nobody has seen what its activation makes of NaN");
+    throw Error(Code::declined, "without autotuning it is not known whether its activation propagates NaN");
   int64_t batches = num_elements(p.batch);
   int64_t a_step = even_step(p.batch, p.a_batch), b_step = even_step(p.batch, p.b_batch);
-  if (batches > INT32_MAX) throw Error(Code::declined, "more than 2^31 batches");
+  if (batches > INT32_MAX) throw Error(Code::declined, "more than 2^31 batches are not supported");
   bool fast = tf32_ && p.dtype == DType::f32;
   Asked asked{p, request, {}};
   cublasLtEpilogue_t epilogue = asked.epilogue();

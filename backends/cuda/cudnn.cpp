@@ -24,7 +24,7 @@ namespace {
 constexpr size_t most_workspace = 256 << 20;
 
 int whole(int64_t n) {
-  if (n > INT32_MAX) throw Error(Code::declined, "a dimension of 2^31 or more");
+  if (n > INT32_MAX) throw Error(Code::declined, "dimensions of 2^31 or more are not supported");
   return static_cast<int>(n);
 }
 
@@ -233,8 +233,10 @@ class Convolution : public Tunable {
         add(p.algo);
     }
     if (algorithms_.empty())
-      throw Error(Code::declined, fmt::format("cuDNN has no deterministic algorithm for it{} within {} MiB",
-                                              transforms ? "" : " that sums products", most_workspace >> 20));
+      throw Error(
+          Code::declined,
+          fmt::format("cuDNN has no deterministic algorithm for this convolution{} with a workspace of at most {} MiB",
+                      transforms ? "" : " that sums products", most_workspace >> 20));
   }
 
   void rank() {
@@ -279,8 +281,9 @@ class Convolution : public Tunable {
 
 codegen::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const codegen::Conv& p,
                          Convolution::Kind kind, bool tf32, Tuner* tuner, const sdk::LibraryRequest& request) {
-  if (p.relu && !p.bias) throw Error(Code::declined, "relu without bias");
-  if (p.relu && !tuner) throw Error(Code::declined, "nobody has seen what its activation makes of NaN");
+  if (p.relu && !p.bias) throw Error(Code::declined, "ReLU without bias is not supported");
+  if (p.relu && !tuner)
+    throw Error(Code::declined, "without autotuning it is not known whether its activation propagates NaN");
   auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
   if (tuner) tuner->choose(*call, request);
   size_t buffers = call->inputs() + 1, workspace = call->workspace();
@@ -299,9 +302,10 @@ std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::sha
 #undef TUTTI_CUDA_TAKE
   int built_for = static_cast<int>(api.cudnnGetCudartVersion()) / 1000;
   if (built_for > driver_version / 1000)
-    throw Error(Code::declined,
-                fmt::format("the driver is for CUDA {}, this cuDNN for CUDA {}", driver_version / 1000, built_for),
-                fmt::format("install cuDNN 9 for CUDA {}", driver_version / 1000));
+    throw Error(
+        Code::declined,
+        fmt::format("the driver supports CUDA {}, but this cuDNN needs CUDA {}", driver_version / 1000, built_for),
+        fmt::format("install cuDNN 9 for CUDA {}", driver_version / 1000));
   return std::make_shared<Cudnn>(api, tf32, std::move(tuner));
 }
 

@@ -28,7 +28,7 @@ Found describe(const Libraries& l, int number, const std::vector<int>& supported
   f.info.kind = TUTTI_DISCRETE;
   f.info.name = fmt::format("NVIDIA GPU {}", number);
   auto failed = [&](const char* call, CUresult result) {
-    f.info.unusable = fmt::format("its driver fails: {}: {}", call, result_text(l.cuda, result));
+    f.info.unusable = fmt::format("its driver reports an error: {}: {}", call, result_text(l.cuda, result));
     return f;
   };
   if (CUresult r = l.cuda.cuDeviceGet(&f.handle, number); r != CUDA_SUCCESS) return failed("cuDeviceGet", r);
@@ -55,7 +55,7 @@ Found describe(const Libraries& l, int number, const std::vector<int>& supported
   f.architecture = architecture_for(f.capability, supported);
   if (f.architecture.empty())
     f.info.unusable =
-        fmt::format("NVRTC {} compiles for nothing older than sm_{}; this GPU is sm_{}", version_text(l.nvrtc_version),
+        fmt::format("NVRTC {} does not support GPUs older than sm_{}; this GPU is sm_{}", version_text(l.nvrtc_version),
                     supported.empty() ? 0 : supported.front(), f.capability);
   else if (attribute(l.cuda, f.handle, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
     f.info.unusable = "its compute mode is 'prohibited' (nvidia-smi -c 0 allows programs)";
@@ -77,7 +77,7 @@ std::vector<Found> find_devices(const Libraries& libraries) {
   int count = 0;
   if (CUresult r = libraries.cuda.cuDeviceGetCount(&count); r != CUDA_SUCCESS)
     throw Error(Code::declined, fmt::format("NVIDIA's driver lists no devices: {}", result_text(libraries.cuda, r)),
-                "look at `nvidia-smi`");
+                "check with `nvidia-smi`");
   std::vector<int> supported = supported_architectures(libraries.nvrtc);
   std::vector<Found> list;
   for (int k = 0; k < count; ++k) list.push_back(describe(libraries, k, supported));

@@ -19,7 +19,7 @@ size_t wanted_streams() {
   if (!text) return 1;
   size_t n = parse_number<size_t>(text).value_or(0);
   if (n < 1 || n > 16)
-    throw invalid(fmt::format("cuda: TUTTI_CUDA_STREAMS is '{}'", text), "use a number from 1 to 16");
+    throw invalid(fmt::format("cuda: invalid value TUTTI_CUDA_STREAMS={}", text), "use a number from 1 to 16");
   return n;
 }
 
@@ -237,10 +237,9 @@ void Driver::land(const Flight& flight, CUresult result) {
   if (result == CUDA_SUCCESS) return;
   // After an unknown error, the content of written memory is undefined, so the device counts as lost.
   Code code = code_of(result) == Code::internal ? Code::device_lost : code_of(result);
-  Error error(
-      code, fmt::format("cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and "
-                        "this names the one that failed)",
-                        name_, flight.span, result_text(cuda(), result)));
+  Error error(code, fmt::format("cuda: {}: {} failed on the device: {} (set TUTTI_TRACE=kernels to run the launches "
+                                "one by one and name the one that failed)",
+                                name_, flight.span, result_text(cuda(), result)));
   if (error.code == Code::device_lost) context_->lose(error.what());
   throw error;
 }

@@ -15,10 +15,10 @@ sdk::MemoryId Driver::do_allocate(uint64_t bytes, const std::string& what) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     size_t free = 0, total = 0;
     cuda().cuMemGetInfo(&free, &total);
-    throw Error(
-        Code::no_memory,
-        fmt::format("cuda: {}: no memory for {} of {}: {} of {} are free, {} are this session's", name_, what,
-                    sdk::size_text(bytes), sdk::size_text(free), sdk::size_text(total), sdk::size_text(allocated_)));
+    throw Error(Code::no_memory,
+                fmt::format("cuda: {}: not enough memory for {} of {}: {} of {} are free, {} are used by this session",
+                            name_, what, sdk::size_text(bytes), sdk::size_text(free), sdk::size_text(total),
+                            sdk::size_text(allocated_)));
   }
   if (result != CUDA_SUCCESS) fail(result, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
   allocated_ += bytes;
@@ -39,8 +39,9 @@ void* Driver::do_allocate_host(uint64_t bytes, const std::string& what) {
   void* at = nullptr;
   CUresult result = cuda().cuMemHostAlloc(&at, std::max<uint64_t>(bytes, 1), CU_MEMHOSTALLOC_PORTABLE);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(Code::no_memory, fmt::format("cuda: no pinned host memory for {} of {}", what, sdk::size_text(bytes)),
-                "use a smaller batch, or raise the limit on locked memory");
+    throw Error(Code::no_memory,
+                fmt::format("cuda: not enough pinned host memory for {} of {}", what, sdk::size_text(bytes)),
+                "use a smaller batch, or raise the limit on locked memory (ulimit -l)");
   if (result != CUDA_SUCCESS) fail(result, fmt::format("allocating pinned host memory for {}", what));
   pinned_.insert(at);
   return at;

@@ -27,7 +27,8 @@ template <class F>
 void take(void* library, const char* name, const char* file, F& function) {
   function = reinterpret_cast<F>(dlsym(library, name));
   if (!function)
-    throw Error(Code::declined, fmt::format("{} has no {}: it is too old", file, name), "install a newer one");
+    throw Error(Code::declined, fmt::format("{} does not have the function {}: it is too old", file, name),
+                "install a newer one");
 }
 
 }  // namespace tutti::cuda

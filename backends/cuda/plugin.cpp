@@ -18,7 +18,7 @@ class CudaPlugin : public sdk::RenderedPlugin {
     try {
       if (!libraries_) libraries_ = open_libraries();
       found_ = find_devices(*libraries_);
-      if (found_.empty()) throw Error(Code::declined, "NVIDIA's driver sees no GPU", "look at `nvidia-smi`");
+      if (found_.empty()) throw Error(Code::declined, "NVIDIA's driver finds no GPU", "check with `nvidia-smi`");
     } catch (const Error& e) {
       // Lists one unusable entry with the reason, for `tutti devices` and --device cuda.
       sdk::Device none;

@@ -85,7 +85,7 @@ Tuner::Kept Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
   std::string text = fmt::format("{}\n{}\n", device_, call.description()), key = sdk::cache_key("algorithm", text), why;
   if (wanted_ && call.candidates() > 1 && restore(call, key, text)) {
     outdated = trial(call, why) == Trial::failed;
-    trace(fmt::format("{}: the remembered algorithm{}", call.description(), outdated ? ", which fails: " + why : ""));
+    trace(fmt::format("{}: the cached algorithm{}", call.description(), outdated ? ", which fails: " + why : ""));
     if (!outdated) return {true, call.saved(), ""};
   }
   call.select(0);
@@ -93,11 +93,11 @@ Tuner::Kept Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
     if (std::optional<std::string> chosen = measure(call, fitting)) {
       bool kept = false;
       if (!outdated && restore(call, key, text)) {
-        chosen = "the algorithm that another process has chosen meanwhile";
+        chosen = "the algorithm that another process has chosen in the meantime";
       } else if (kept = remember(call, key, text); !kept) {
         call.select(0);
         wanted_ = false;
-        chosen = "the library's first algorithm, because the host's cache remembers no other";
+        chosen = "the library's first algorithm, because the choice cannot be cached";
       }
       trace(fmt::format("{}: {}", call.description(), *chosen));
       if (kept) return {true, call.saved(), ""};  // it was tested by measuring
@@ -140,7 +140,7 @@ std::string Tuner::run_once(Tunable& call) {
   uint64_t bytes = std::min<uint64_t>(call.buffer_bytes()[results], most_read);
   std::vector<std::byte> y = timer_->read(results, bytes);
   for (size_t i = 0; i < bytes / size_of(call.dtype()); ++i)
-    if (!std::isnan(load_element(call.dtype(), y.data(), i))) return "its activation makes a number of NaN";
+    if (!std::isnan(load_element(call.dtype(), y.data(), i))) return "its activation does not propagate NaN";
   for (size_t k = 0; k < results; ++k) timer_->fill(k, small_numbers);  // ordinary numbers for later measurements
   return "";
 }
@@ -150,7 +150,7 @@ Tuner::Trial Tuner::trial(Tunable& call, std::string& why) {
   if (size_t space = call.workspace()) bytes.push_back(space);
   try {
     if (std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}) > most_tried)
-      throw Error(Code::no_memory, "its buffers take more than a trial may");
+      throw Error(Code::no_memory, "its buffers need more memory than allowed for autotuning");
     Opened opened(*timer_, call, bytes);
     why = run_once(call);
     return why.empty() ? Trial::ran : Trial::failed;
@@ -158,7 +158,7 @@ Tuner::Trial Tuner::trial(Tunable& call, std::string& why) {
     if (e.code == Code::device_lost) throw;
     why = e.what();
     if (e.code != Code::no_memory) return Trial::failed;
-    trace(fmt::format("{}: untried: {}", call.description(), why));
+    trace(fmt::format("{}: not tried: {}", call.description(), why));
     return Trial::untried;
   }
 }

@@ -38,7 +38,7 @@ std::shared_ptr<const T> open(const char* name, const std::function<void(const s
     log(fmt::format("{} {}", name, library->version()));
     return library;
   } catch (const Error& e) {
-    log(fmt::format("without {}: {}; {}", name, e.what(), e.remedy));
+    log(fmt::format("{} is not used: {}; {}", name, e.what(), e.remedy));
     return nullptr;
   }
 }
@@ -53,7 +53,8 @@ std::unique_ptr<const sdk::Library> join(std::shared_ptr<const Cublas> products,
 bool wants_tf32(const sdk::Options& options) {
   bool tf32 = false;
   for (const auto& [key, value] : options) {
-    if (key != "precision") throw invalid(fmt::format("cuda: unknown option '{}'", key), "its option is 'precision'");
+    if (key != "precision")
+      throw invalid(fmt::format("cuda: unknown option '{}'", key), "the valid option is: precision");
     if (value != "f32" && value != "tf32")
       throw invalid(fmt::format("cuda: invalid value '{}' for option 'precision'", value), "use f32 or tf32");
     tf32 = value == "tf32";

@@ -20,7 +20,7 @@ inline VendorTypes vendor_types(DType t) {
     case DType::f32: return {CUDA_R_32F, CUDNN_DATA_FLOAT};
     case DType::f16: return {CUDA_R_16F, CUDNN_DATA_HALF};
     case DType::bf16: return {CUDA_R_16BF, CUDNN_DATA_BFLOAT16};
-    default: throw Error(Code::declined, fmt::format("dtype {}", name(t)));
+    default: throw Error(Code::declined, fmt::format("dtype {} is not supported", name(t)));
   }
 }
 

@@ -28,24 +28,26 @@ Mismatch declines_inputs(const NodeView& c, size_t fixed) {
   size_t have = c.node().inputs.size();
   double p = c.node().attrs.f("p");
   Inputs at = inputs_of(c, fixed);
-  if (have != at.seed + (p > 0 ? 2 : 0)) return fmt::format("{} inputs", have);
+  if (have != at.seed + (p > 0 ? 2 : 0)) return fmt::format("unexpected number of inputs: {}", have);
   DType t = c.in(0).dtype;
   if (Mismatch why = declines_dtype(t); !why.empty()) return why;
   const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
-  if (q.size() != 4 || k.size() != 4 || v.size() != 4) return "four dimensions are needed";
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4) return "q, k and v must have four dimensions";
   if (c.in(1) != TensorType{t, {q[0], k[1], k[2], q[3]}} || c.in(2) != TensorType{t, {q[0], k[1], k[2], v[3]}})
-    return "k or v does not fit";
+    return "the shape of k or v does not match q";
   for (size_t i = 0; i < 3; ++i)
-    if (num_elements(c.in(i).shape) == 0) return "no elements";
-  if (q[1] % k[1] != 0) return "heads that are not a multiple";
+    if (num_elements(c.in(i).shape) == 0) return "an input has no elements";
+  if (q[1] % k[1] != 0) return "the number of query heads is not a multiple of the number of key heads";
   if (at.seed > at.mask) {
     const TensorType& mask = c.in(at.mask);
     Shape scores = {q[0], q[1], q[2], k[2]};
-    if (mask.dtype != DType::boolean && mask.dtype != t) return "a mask of dtype " + std::string(name(mask.dtype));
-    if (mask.shape.size() > 4 || broadcast_shapes(mask.shape, scores) != scores) return "the mask does not fit";
+    if (mask.dtype != DType::boolean && mask.dtype != t)
+      return "the mask has the unsupported dtype " + std::string(name(mask.dtype));
+    if (mask.shape.size() > 4 || broadcast_shapes(mask.shape, scores) != scores)
+      return "the mask does not broadcast to the scores";
   }
   if (p > 0 && (c.in(at.seed) != TensorType{DType::u32, {2}} || c.in(at.seed + 1) != TensorType{DType::i32, {}}))
-    return "seed u32[2] and step i32[] are needed";
+    return "the inputs must be a seed u32[2] and a step i32[]";
   return "";
 }
 
@@ -91,7 +93,7 @@ TensorType result_of(const NodeView& c) {
 // ---- forward: q, k, v, mask, seed, step → y, lse
 
 Mismatch declines(const NodeView& c) {
-  if (c.node().inputs.size() < 3) return "q, k and v are needed";
+  if (c.node().inputs.size() < 3) return "the inputs q, k and v are required";
   if (Mismatch why = declines_inputs(c, 3); !why.empty()) return why;
   if (Mismatch why = expect_result(c, 0, result_of(c)); !why.empty()) return why;
   return expect_result(c, 1, row_of(c));
@@ -108,9 +110,10 @@ KernelPtr make(const NodeView& c) {
 // ---- gradient: q, k, v, dy, lse, delta, mask, seed, step → dq, dk, dv
 
 Mismatch declines_grad(const NodeView& c) {
-  if (c.node().inputs.size() < 6) return "q, k, v, dy, lse and delta are needed";
+  if (c.node().inputs.size() < 6) return "the inputs q, k, v, dy, lse and delta are required";
   if (Mismatch why = declines_inputs(c, 6); !why.empty()) return why;
-  if (c.in(3) != result_of(c) || c.in(4) != row_of(c) || c.in(5) != row_of(c)) return "dy, lse or delta does not fit";
+  if (c.in(3) != result_of(c) || c.in(4) != row_of(c) || c.in(5) != row_of(c))
+    return "the type of dy, lse or delta does not match";
   for (size_t k = 0; k < 3; ++k)
     if (Mismatch why = expect_result(c, k, c.in(k)); !why.empty()) return why;
   return "";

@@ -66,7 +66,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGe
 /// "" or the reason why oneDNN's f16 and bf16 convolutions cannot sum over this number of channels: they process pairs,
 /// and the last odd channel is paired with the next pixel times zero, which is NaN if the pixel is inf or NaN.
 Mismatch declines_odd(int64_t channels, bool wide) {
-  return wide || channels % 2 == 0 ? "" : "an odd number of channels";
+  return wide || channels % 2 == 0 ? "" : "an odd number of channels is not supported in f16 and bf16";
 }
 
 /// Uses current layouts if oneDNN would choose the same implementation for them as for free layouts, which avoids
@@ -89,7 +89,7 @@ bool empty(const ConvGeometry& g) {
 Mismatch check_inputs(const NodeView& c, bool wide) {
   if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
   if (Mismatch why = expect_counted(c); !why.empty()) return why;
-  if (c.in(0).dtype != c.in(1).dtype) return "two dtypes";
+  if (c.in(0).dtype != c.in(1).dtype) return "the inputs have different dtypes";
   return wide ? mismatch_in_f32(c) : declines_dtype(c.in(0).dtype);
 }
 
@@ -108,8 +108,9 @@ ConvGeometry even_dx(ConvGeometry g) {
 
 /// "" if padding a channel helps: an odd number of summed channels in f16 or bf16, without groups.
 Mismatch declines_even(const NodeView& c, const ConvGeometry& g, int64_t channels) {
-  if (channels % 2 == 0 || g.groups != 1) return "an even number of channels, or groups";
-  if (size_of(c.in(0).dtype) == 4) return "f32 needs no pairs";
+  if (channels % 2 == 0 || g.groups != 1)
+    return "padding channels helps only for an odd number of channels without groups";
+  if (size_of(c.in(0).dtype) == 4) return "f32 needs no padded channels";
   return "";
 }
 

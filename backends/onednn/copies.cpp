@@ -83,7 +83,7 @@ Mismatch declines_reshape(const NodeView& c) {
   if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   if (!c.wants(0)) return "";
   if (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype)
-    return "another number of elements";
+    return "the result must have the same number of elements and the same dtype as the input";
   return "";
 }
 

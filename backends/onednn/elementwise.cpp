@@ -150,7 +150,7 @@ bool is_cast(const sdk::Node& n) {
 
 Mismatch declines_convert(const NodeView& c) {
   if (!c.node().elementwise()) return "no scalar expression";
-  return is_cast(c.node()) ? "" : "more than a cast";
+  return is_cast(c.node()) ? "" : "not a plain cast";
 }
 
 KernelPtr make_convert(const NodeView& c) {

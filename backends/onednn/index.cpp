@@ -100,7 +100,8 @@ Mismatch declines_sort(const NodeView& c) {
   const TensorType& x = c.in(0);
   if (size_of(x.dtype) == 8) return "dtype " + std::string(name(x.dtype));
   kernels::Sort s = sorting(c);
-  if (s.count > s.size || s.size > 0x7fffffff) return fmt::format("count {} of {} elements", s.count, s.size);
+  if (s.count > s.size || s.size > 0x7fffffff)
+    return fmt::format("count {} is not supported for an axis of {} elements", s.count, s.size);
   Shape y = x.shape;
   y[axis_geometry(y, c.node().attrs.i("axis")).axis] = s.count;
   if (c.wants(0))
@@ -124,8 +125,8 @@ Mismatch declines_random(const NodeView& c) {
   if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
   int64_t stream = c.node().attrs.i("stream");
   if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
-    return "a seed u32[2] and a step i32[] are needed";
-  if (stream < 0 || stream > 0xffffffff) return fmt::format("stream {}", stream);
+    return "the inputs must be a seed u32[2] and a step i32[]";
+  if (stream < 0 || stream > 0xffffffff) return fmt::format("stream {} is outside [0, 2^32)", stream);
   return expect_result(c, 0, {DType::u32, c.node().attrs.ints("shape")});
 }
 

@@ -38,20 +38,20 @@ int threads_for(double operations, int threads) { return operations < worth_thre
 
 Mismatch expect_inputs(const NodeView& c, size_t count) {
   size_t have = c.node().inputs.size();
-  return have == count ? "" : fmt::format("{} inputs, {} are needed", have, count);
+  return have == count ? "" : fmt::format("{} inputs, expected {}", have, count);
 }
 
 Mismatch expect_counted(const NodeView& c) {
   for (uint32_t v : c.node().inputs)
     for (int64_t d : c.program.type(v).shape)
       if (d > std::numeric_limits<int32_t>::max())
-        return fmt::format("{}: a dimension beyond 2^31 - 1", to_string(c.program.type(v)));
+        return fmt::format("{}: dimensions above 2^31 - 1 are not supported", to_string(c.program.type(v)));
   return "";
 }
 
 Mismatch expect_result(const NodeView& c, size_t k, const TensorType& want) {
   if (!c.wants(k) || c.out(k) == want) return "";
-  return fmt::format("result {} is {}, {} is expected", k, to_string(c.out(k)), to_string(want));
+  return fmt::format("result {} is {}, expected {}", k, to_string(c.out(k)), to_string(want));
 }
 
 Mismatch declines_dtype(DType t) {

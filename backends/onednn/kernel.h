@@ -140,7 +140,7 @@ Mismatch declines_dtype(DType t);
 template <class F>
 Mismatch declines_primitive(F&& f) {
   try {
-    return f() ? "" : "oneDNN has no implementation for it here";
+    return f() ? "" : "oneDNN has no implementation for this node";
   } catch (const dnnl::error& e) {
     return e.what();
   }
@@ -167,7 +167,8 @@ Mismatch declines_primitive(DType t, F&& f) {
 /// reference implementation.
 template <class Pd>
 Pd not_reference(DType t, Pd pd) {
-  if (is_slow_reference(t, pd)) throw dnnl::error(dnnl_unimplemented, "only oneDNN's reference implementation does it");
+  if (is_slow_reference(t, pd))
+    throw dnnl::error(dnnl_unimplemented, "oneDNN has only its slow reference implementation for this node");
   return pd;
 }
 

@@ -28,14 +28,14 @@ Mismatch check_shapes(const NodeView& c) {
   if (Mismatch why = expect_counted(c); !why.empty()) return why;
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   if (a.size() < 2 || b.size() < 2 || c.in(0).dtype != c.in(1).dtype)
-    return "operands of rank >= 2 and one dtype are needed";
+    return "the operands must have rank 2 or more and the same dtype";
   size_t ra = a.size(), rb = b.size();
   bool ta = c.node().attrs.i("ta") != 0, tb = c.node().attrs.i("tb") != 0;
   if (a[ra - (ta ? 2 : 1)] != b[rb - (tb ? 1 : 2)]) return "the inner dimensions differ";
   Shape y = broadcast_shapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
   y.push_back(a[ra - (ta ? 1 : 2)]);
   y.push_back(b[rb - (tb ? 2 : 1)]);
-  if (y.size() > DNNL_MAX_NDIMS) return fmt::format("rank {}", y.size());
+  if (y.size() > DNNL_MAX_NDIMS) return fmt::format("rank {} is not supported", y.size());
   return expect_result(c, 0, {c.in(0).dtype, y});
 }
 

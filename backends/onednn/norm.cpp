@@ -18,7 +18,7 @@ Mismatch declines_types(const NodeView& c, size_t x, const NormGeometry& g, size
   DType t = c.in(x).dtype, wide = DType::f32;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   size_t fixed = x + 1 + (x == 1 ? statistics : 0), n = c.node().inputs.size();
-  if (n < fixed || n > fixed + parameters) return "so many inputs";
+  if (n < fixed || n > fixed + parameters) return "unexpected number of inputs";
   for (size_t k = 0; k < n; ++k) {
     const TensorType& in = c.in(k);
     const Shape& shape = k <= x ? c.in(x).shape : k < fixed ? g.statistics : g.parameters;

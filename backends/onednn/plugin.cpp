@@ -80,7 +80,7 @@ class OnednnPlugin : public sdk::Plugin {
       threads = parse_number<int>(value).value_or(0);
       if (threads < 1 || threads > most_threads)
         throw invalid(fmt::format("onednn: option threads is '{}'", value),
-                      fmt::format("give a whole number from 1 to {}", most_threads));
+                      fmt::format("use an integer from 1 to {}", most_threads));
     }
     return make_session(std::min(threads, kernels::thread_limit()), host_);
   }

@@ -93,7 +93,7 @@ Mismatch declines_backward(const NodeView& c) {
   if (Mismatch why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
   WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
   if (c.in(0).shape != g.pooled() || (max && c.in(1) != TensorType{DType::i32, g.pooled()}))
-    return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.pooled()));
+    return fmt::format("the output gradient is {}, expected shape {}", to_string(c.in(0)), to_string(g.pooled()));
   if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
     Desc x = plain_desc(data_type(c.in(0).dtype), g.images());
@@ -143,9 +143,9 @@ KernelPtr make_backward(const NodeView& c) {
 Mismatch declines_own(const NodeView& c) {
   bool gradient = c.node().op == "max_pool2d_dx";
   if (c.node().inputs.empty()) return "no input";
-  if (c.in(0).dtype != DType::f32 && (gradient || !mismatch_in_f32(c).empty())) return "not f32";
+  if (c.in(0).dtype != DType::f32 && (gradient || !mismatch_in_f32(c).empty())) return "only f32 is supported";
   WindowGeometry g = pool_geometry(gradient ? c.node().attrs.ints("shape") : c.in(0).shape, c.node().attrs);
-  if (g.taps() > 256) return "more than 256 taps";
+  if (g.taps() > 256) return "windows of more than 256 elements are not supported";
   return gradient ? declines_backward(c) : declines_forward(c);
 }
 

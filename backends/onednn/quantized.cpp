@@ -14,7 +14,7 @@ Mismatch declines(const NodeView& c) {
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   if (c.in(2).dtype != DType::f16) return "dtype " + std::string(name(c.in(2).dtype));
   Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), c.node().attrs.i("bits"));
-  if (y[0] > quantized_few_rows) return fmt::format("{} rows of x, more than {}", y[0], quantized_few_rows);
+  if (y[0] > quantized_few_rows) return fmt::format("x has {} rows, the maximum is {}", y[0], quantized_few_rows);
   return expect_result(c, 0, {t, y});
 }
 

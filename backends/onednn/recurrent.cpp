@@ -137,7 +137,7 @@ struct Recurrence {
 
 Mismatch declines_types(const NodeView& c, size_t fixed, size_t gates) {
   size_t have = c.node().inputs.size();
-  if (have != fixed && have != fixed + 1) return fmt::format("{} inputs, {} or {} are needed", have, fixed, fixed + 1);
+  if (have != fixed && have != fixed + 1) return fmt::format("{} inputs, expected {} or {}", have, fixed, fixed + 1);
   DType t = c.in(0).dtype;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   for (size_t k = 0; k < fixed; ++k) {
@@ -146,9 +146,9 @@ Mismatch declines_types(const NodeView& c, size_t fixed, size_t gates) {
   }
   const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
   if (state.size() != 2 || z.size() != 3 || z[0] < 1 || z[1] != state[0] || z[2] != 4 * state[1])
-    return "gates [T, N, 4H] and a state [N, H] are needed";
-  if (have > fixed && c.in(fixed) != TensorType{DType::i32, {state[0]}}) return "lengths are i32 [N]";
-  if (num_elements(z) == 0) return "no elements";
+    return "the inputs must include gates [T, N, 4H] and a state [N, H]";
+  if (have > fixed && c.in(fixed) != TensorType{DType::i32, {state[0]}}) return "lengths must be i32 [N]";
+  if (num_elements(z) == 0) return "the input has no elements";
   return "";
 }
 
@@ -181,7 +181,8 @@ Mismatch declines(const NodeView& c) {
   if (Mismatch why = declines_types(c, 4, 3); !why.empty()) return why;
   const Shape &state = c.in(0).shape, &z = c.in(3).shape;
   TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, gates{DType::f32, z};
-  if (c.in(1) != c.in(0) || c.in(2).shape != Shape{4 * state[1], state[1]}) return "c0 or w_hh does not fit";
+  if (c.in(1) != c.in(0) || c.in(2).shape != Shape{4 * state[1], state[1]})
+    return "the type of c0 or w_hh does not match";
   for (auto [k, want] : {std::pair(0, steps), std::pair(1, c.in(0)), std::pair(2, gates), std::pair(3, cells)})
     if (Mismatch why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 4, 3, false).product != nullptr; });
@@ -225,7 +226,7 @@ Mismatch declines_grad(const NodeView& c) {
   const Shape &state = c.in(0).shape, &z = c.in(2).shape;
   TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, dz{steps.dtype, z};
   if (c.in(5) != c.in(0) || c.in(3) != cells || c.in(4) != steps || c.in(1).shape != Shape{4 * state[1], state[1]})
-    return "an input does not fit";
+    return "the type of an input does not match";
   for (auto [k, want] : {std::pair(0, c.in(0)), std::pair(1, c.in(0)), std::pair(2, dz)})
     if (Mismatch why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 6, 2, true).product != nullptr; });

@@ -129,7 +129,8 @@ class CpuSession : public sdk::Session {
 
   void wait(uint64_t ticket, uint64_t) override {
     if (ticket > shared_.tickets)
-      throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.tickets));
+      throw invalid(
+          fmt::format("wait: ticket {} was never returned by run; the newest is {}", ticket, shared_.tickets));
   }
 
   void usage(uint64_t& now, uint64_t& peak) override {

@@ -123,7 +123,8 @@ sdk::KernelId Driver::add(Kernel kernel) {
 std::optional<Driver::Kernel> Driver::cached_kernel(const sdk::KernelSource& source,
                                                     const std::vector<std::byte>& entry) {
   auto refused = [&](const std::string& why) {
-    host_.log(2, "kernels", fmt::format("{}: a cached kernel is refused, so it is built anew: {}", name_, why));
+    host_.log(2, "kernels",
+              fmt::format("{}: a cached kernel cannot be loaded, so it is compiled again: {}", name_, why));
   };
   try {
     auto [key, name] = key_and_name(entry);
@@ -159,7 +160,7 @@ void Driver::finish(std::span<const sdk::KernelSource> sources, const Batch& b,
                                            first_lines(log, 7), sdk::dump_failed_kernel(text, log, "cl"))));
     // Building individually finds the faulty kernel; texts that only conflict with each other still build.
     host_.log(2, "opencl",
-              fmt::format("{}: {} kernels do not compile together, so they are built one by one: {}", name_,
+              fmt::format("{}: {} kernels do not compile in one program, so they are compiled one by one: {}", name_,
                           list.size(), first_lines(log, 4)));
     for (size_t i = 0; i < list.size(); ++i) {
       Batch one = batch_of(sources, list.subspan(i, 1));
@@ -196,7 +197,9 @@ std::string Driver::store(const cl::Program& program, const std::string& options
     host_.cache_put(key, sealed(binaries[0].data(), binaries[0].size()));
     return key;
   } catch (const cl::Error& e) {
-    host_.log(2, "kernels", fmt::format("{}: gives no binary of a program: {}", name_, code_text(e.err())));
+    host_.log(
+        2, "kernels",
+        fmt::format("{}: cannot get the binary of a program, so it is not cached: {}", name_, code_text(e.err())));
     return "";
   }
 }
@@ -213,7 +216,7 @@ void Driver::compile(Batch& b) const {
     try {
       b.log += program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_);
     } catch (const cl::Error&) {
-      b.log += "the driver gives no build log";
+      b.log += "the driver returned no build log";
     }
   }
 }
@@ -225,8 +228,8 @@ Driver::Kernel Driver::checked_kernel(cl::Program program, const std::string& na
   size_t most = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_);
   if (items == 0 || items > most)
     throw Error(Code::compile,
-                fmt::format("opencl: {}: kernel '{}' wants groups of {} work-items; the device takes {} of it", name_,
-                            source.entry, items, most));
+                fmt::format("opencl: {}: kernel '{}' needs work-groups of {} work-items; the device supports {} for it",
+                            name_, source.entry, items, most));
   cl_uint arguments = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
   if (arguments != source.buffers())
     throw Error(Code::compile, fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments,

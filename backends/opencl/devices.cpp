@@ -93,8 +93,8 @@ std::string unusable(const cl::Device& device) {
   int major = 0, minor = 0;
   std::string version = device.getInfo<CL_DEVICE_VERSION>();  // "OpenCL 3.0 …"
   if (std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
-    return fmt::format("it offers '{}', and OpenCL 1.2 is needed", version);
-  if (!device.getInfo<CL_DEVICE_AVAILABLE>()) return "its driver says that it is not available";
+    return fmt::format("it supports '{}', but OpenCL 1.2 is needed", version);
+  if (!device.getInfo<CL_DEVICE_AVAILABLE>()) return "its driver reports it as not available";
   if (!device.getInfo<CL_DEVICE_COMPILER_AVAILABLE>()) return "its driver has no compiler";
   if (!device.getInfo<CL_DEVICE_ENDIAN_LITTLE>()) return "it is big-endian";
   return "";
@@ -118,7 +118,7 @@ Found describe(const cl::Platform& platform, const std::string& platform_name, c
       f.info.uuid = ask<std::array<uint8_t, 16>>(device, uuid_khr).value_or(f.info.uuid);
     f.info.unusable = unusable(device);
   } catch (const cl::Error& e) {
-    f.info.unusable = fmt::format("its driver fails: {}: {}", e.what(), code_text(e.err()));
+    f.info.unusable = fmt::format("its driver reports an error: {}: {}", e.what(), code_text(e.err()));
   }
   return f;
 }
@@ -143,7 +143,7 @@ void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& pl
     if (devices.empty()) out.push_back(broken(name, "its driver lists no device"));
     for (const cl::Device& device : devices) out.push_back(describe(platform, name, device));
   } catch (const cl::Error& e) {
-    out.push_back(broken(name, fmt::format("its driver fails: {}: {}", e.what(), code_text(e.err()))));
+    out.push_back(broken(name, fmt::format("its driver reports an error: {}: {}", e.what(), code_text(e.err()))));
   }
 }
 
@@ -157,14 +157,15 @@ bool has_extension(const cl::Device& device, const std::string& name) {
 }
 
 std::vector<Found> find_devices(const std::function<void(const std::string&)>& note) {
-  const char* install = "install a driver's ICD: pocl-opencl-icd runs OpenCL on the CPU, GPU vendors bring their own";
+  const char* install =
+      "install an OpenCL driver (ICD): pocl-opencl-icd runs OpenCL on the CPU; GPU drivers include their own";
   std::vector<Found> out;
   std::vector<cl::Platform> platforms;
   try {
     cl::Platform::get(&platforms);
   } catch (const cl::Error& e) {
     if (e.err() != -1001)  // CL_PLATFORM_NOT_FOUND_KHR: no ICD
-      return {broken("OpenCL", fmt::format("the ICD loader fails: {}: {}", e.what(), code_text(e.err())))};
+      return {broken("OpenCL", fmt::format("the ICD loader reports an error: {}: {}", e.what(), code_text(e.err())))};
   }
   std::vector<BrokenIcd> icds = broken_icds();
   if (platforms.empty()) {

@@ -28,7 +28,7 @@ Error Driver::failed(const cl::Error& e, const std::string& what) {
 
 void Driver::alive() const {
   if (!lost_.empty())
-    throw Error(Code::device_lost, lost_, "start the program again; if it persists, look at the driver");
+    throw Error(Code::device_lost, lost_, "start the program again; if the error persists, check the driver");
 }
 
 Driver::Driver(const Found& found, const sdk::Host& host) : host_(host), name_(found.info.name), device_(found.device) {
@@ -57,13 +57,13 @@ Driver::~Driver() {
 sdk::MemoryId Driver::do_allocate(uint64_t bytes, const std::string& what) {
   alive();
   auto none = [&](const std::string& why) {
-    return Error(Code::no_memory,
-                 fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, sdk::size_text(bytes), why));
+    return Error(Code::no_memory, fmt::format("opencl: {}: not enough memory for {} of {}: {}", name_, what,
+                                              sdk::size_text(bytes), why));
   };
   if (bytes > traits_.max_allocation_bytes)
     throw none(fmt::format("the device's largest allocation is {}", sdk::size_text(traits_.max_allocation_bytes)));
   if (bytes > traits_.memory_bytes - std::min(allocated_, traits_.memory_bytes))
-    throw none(fmt::format("{} of the device's {} are taken", sdk::size_text(allocated_),
+    throw none(fmt::format("{} of the device's {} are already in use", sdk::size_text(allocated_),
                            sdk::size_text(traits_.memory_bytes)));
   Memory m;
   try {
@@ -76,7 +76,7 @@ sdk::MemoryId Driver::do_allocate(uint64_t bytes, const std::string& what) {
     queue_.finish();
   } catch (const cl::Error& e) {
     if (code_of(e.err()) == Code::no_memory || e.err() == CL_OUT_OF_RESOURCES)
-      throw none(fmt::format("{} ({} taken)", code_text(e.err()), sdk::size_text(allocated_)));
+      throw none(fmt::format("{} ({} already in use)", code_text(e.err()), sdk::size_text(allocated_)));
     throw failed(e, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
   }
   allocated_ += bytes;
@@ -93,7 +93,8 @@ void* Driver::do_allocate_host(uint64_t bytes, const std::string& what) {
   if (traits_.cpu_like) {  // the device reads all host memory equally well
     void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
     if (!memory)
-      throw Error(Code::no_memory, fmt::format("opencl: no host memory for {} of {}", what, sdk::size_text(bytes)));
+      throw Error(Code::no_memory,
+                  fmt::format("opencl: not enough host memory for {} of {}", what, sdk::size_text(bytes)));
     pinned_.emplace(memory, cl::Buffer());
     return memory;
   }

@@ -18,12 +18,12 @@ namespace fs = std::filesystem;
 std::string problem_of(const fs::path& file) {
   std::ifstream in(file);
   std::string library;
-  if (!std::getline(in, library) || library.empty()) return "it names no library";
+  if (!std::getline(in, library) || library.empty()) return "the file contains no library name";
   void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return dlerror();
   bool driver = dlsym(handle, "clGetExtensionFunctionAddress") != nullptr;
   dlclose(handle);
-  return driver ? "" : fmt::format("{} is no OpenCL driver", library);
+  return driver ? "" : fmt::format("{} is not an OpenCL driver", library);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class OpenclPlugin : public sdk::RenderedPlugin {
         std::any_of(found_.begin(), found_.end(), [](const Found& f) { return f.info.name.starts_with("Portable"); });
     if (pocl && !unwritable_.empty())
       host_.log(1, "opencl",
-                fmt::format("PoCL cannot write its kernel cache {}; its kernels are compiled anew by every process",
+                fmt::format("PoCL cannot write its kernel cache {}; every process will compile its kernels again",
                             std::exchange(unwritable_, "")));
     std::vector<sdk::Device> out;
     for (const Found& f : found_) out.push_back(f.info);

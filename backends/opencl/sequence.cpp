@@ -163,7 +163,7 @@ void Driver::enqueue(Run& run, cl::Event* event, const std::string*& doing) {
     } catch (const cl::Error& e) {
       if (is_loss(e.err())) throw;
       host_.log(2, "opencl",
-                fmt::format("{}: recorded launches are refused, so they are enqueued one by one: {}: {}", name_,
+                fmt::format("{}: recorded launches cannot be submitted, so they are enqueued one by one: {}: {}", name_,
                             e.what(), code_text(e.err())));
       run.recorded = nullptr;
     }
@@ -206,7 +206,7 @@ void Driver::land(const Flight& flight) {
   cl_int status = flight.last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
   if (status >= 0) return;
   lost_ = fmt::format(
-      "opencl: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and this names the "
+      "opencl: {}: {} failed on the device: {} (set TUTTI_TRACE=kernels to run the launches one by one and name the "
       "one that failed)",
       name_, flight.span, code_text(status));
   alive();

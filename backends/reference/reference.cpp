@@ -12,7 +12,7 @@ namespace tutti::reference {
 Bound bind(const sdk::Program& program, uint32_t k) {
   const sdk::Node& n = program.nodes[k];
   auto decline = [](const std::string& reason) { return Error(Code::declined, reason); };
-  if (program.numerics != TUTTI_FAST) throw decline("this device has no exact numerics");
+  if (program.numerics != TUTTI_FAST) throw decline("this device does not support exact numerics");
   const OpDef* op = find_op(n.op);
   if (!op && n.elementwise()) {
     Bound bound{nullptr, n.attrs, {n.expr, {}}};
@@ -22,10 +22,11 @@ Bound bind(const sdk::Program& program, uint32_t k) {
   }
   if (!op) throw decline(fmt::format("unknown op '{}'", n.op));
   if (n.version > static_cast<uint32_t>(op->version))
-    throw decline(
-        fmt::format("version {} of '{}' is newer than {}, the newest known here", n.version, n.op, op->version));
+    throw decline(fmt::format("version {} of '{}' is not supported; the newest supported version is {}", n.version,
+                              n.op, op->version));
   if ((n.flags & TUTTI_NODE_EXACT) && !op->exact)
-    throw decline(fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op));
+    throw decline(fmt::format(
+        "TUTTI_NODE_EXACT is not supported for '{}', which this device does not round after every instruction", n.op));
   Bound bound{op, {}};
   std::vector<TensorType> in;
   for (uint32_t v : n.inputs) in.push_back(program.type(v));
@@ -37,10 +38,10 @@ Bound bind(const sdk::Program& program, uint32_t k) {
     throw decline(e.what());
   }
   if (out.size() != n.results.size())
-    throw decline(fmt::format("'{}' has {} results, the node {}", n.op, out.size(), n.results.size()));
+    throw decline(fmt::format("'{}' has {} results, but the node has {}", n.op, out.size(), n.results.size()));
   for (size_t r = 0; r < out.size(); ++r)
     if (uint32_t v = n.results[r]; v != TUTTI_NONE && program.type(v) != out[r])
-      throw decline(fmt::format("result {} of '{}' is {} here, {} in the program", r, n.op, to_string(out[r]),
+      throw decline(fmt::format("result {} of '{}' should be {}, but is {} in the program", r, n.op, to_string(out[r]),
                                 to_string(program.type(v))));
   return bound;
 }
@@ -74,7 +75,8 @@ class ReferenceSession : public sdk::Session {
 
   void wait(uint64_t ticket, uint64_t) override {  // run is synchronous
     if (ticket > shared_.tickets)
-      throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.tickets));
+      throw invalid(
+          fmt::format("wait: ticket {} was never returned by run; the newest is {}", ticket, shared_.tickets));
   }
 
   void usage(uint64_t& now, uint64_t& peak) override {
@@ -114,7 +116,7 @@ class ReferencePlugin : public sdk::Plugin {
       if (key != "threads")
         throw invalid(fmt::format("reference: unknown option '{}'", key), "the valid option is: threads");
       if (parse_number<int>(value).value_or(0) < 1)  // accepted as on every CPU device, but the loops use one thread
-        throw invalid(fmt::format("reference: option threads is '{}'", value), "give a whole number of at least 1");
+        throw invalid(fmt::format("reference: option threads is '{}'", value), "use an integer of at least 1");
     }
     return std::make_unique<ReferenceSession>();
   }

@@ -25,8 +25,8 @@ Api Api::load() {
   if (api.EnumerateInstanceVersion) api.EnumerateInstanceVersion(&version);
   if (!api.CreateInstance || !api.EnumerateInstanceLayerProperties || version < VK_API_VERSION_1_2)
     throw Error(Code::declined,
-                fmt::format("the Vulkan loader speaks version {}.{}, 1.2 is needed", VK_API_VERSION_MAJOR(version),
-                            VK_API_VERSION_MINOR(version)),
+                fmt::format("the Vulkan loader supports version {}.{}, but 1.2 is needed",
+                            VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version)),
                 "install a newer libvulkan1");
   return api;
 }
@@ -71,8 +71,9 @@ void check(VkResult result, const std::string& what) {
     case VK_ERROR_OUT_OF_HOST_MEMORY:
     case VK_ERROR_OUT_OF_DEVICE_MEMORY: throw Error(Code::no_memory, message);
     case VK_ERROR_DEVICE_LOST:
-      throw Error(Code::device_lost, message,
-                  "the session is dead: open another, and see the system log for the driver's words");
+      throw Error(
+          Code::device_lost, message,
+          "the session cannot be used any more: open a new one, and see the system log for the driver's messages");
     default: throw Error(Code::internal, message);
   }
 }

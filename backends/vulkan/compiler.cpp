@@ -57,7 +57,7 @@ std::vector<uint32_t> compile_glsl(const std::string& source) {
   std::vector<uint32_t> words;
   glslang::SpvOptions options;  // the driver optimizes; no optimization here
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
-  if (words.empty()) refuse(source, "ERROR: no SPIR-V came out");
+  if (words.empty()) refuse(source, "ERROR: the compiler produced no SPIR-V");
   return words;
 }
 

@@ -171,7 +171,7 @@ void describe(const Api& api, PhysicalDevice& device) {
                                     VK_API_VERSION_MINOR(base.apiVersion), VK_API_VERSION_PATCH(base.apiVersion));
   listed.driver = version;
   if (base.apiVersion < VK_API_VERSION_1_2) {
-    listed.unusable = fmt::format("its driver offers {}, 1.2 is needed", version);
+    listed.unusable = fmt::format("its driver supports {}, but 1.2 is needed", version);
     return;
   }
   Answers a(api, device.handle);

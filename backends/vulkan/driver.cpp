@@ -126,10 +126,10 @@ void VulkanDriver::do_wait(uint64_t ticket, uint64_t timeout_ns) {
     info.pValues = &ticket;
     VkResult result = api_.WaitSemaphores(device_, &info, timeout_ns);
     if (result == VK_TIMEOUT)
-      throw Error(
-          Code::timeout,
-          fmt::format("vulkan: step {} is not done after {:.3f} s", ticket, 1e-9 * static_cast<double>(timeout_ns)),
-          "wait again: the work goes on");
+      throw Error(Code::timeout,
+                  fmt::format("vulkan: step {} has not finished after {:.3f} s", ticket,
+                              1e-9 * static_cast<double>(timeout_ns)),
+                  "wait again: the step is still running");
     need(result, fmt::format("waiting for step {}", ticket));
     done_ = ticket;
   }

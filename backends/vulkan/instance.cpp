@@ -94,7 +94,7 @@ void Instance::create(const sdk::Host& host) {
     throw Error(Code::declined,
                 fmt::format("{} ({})",
                             result == VK_ERROR_INCOMPATIBLE_DRIVER ? "no Vulkan driver can be loaded"
-                                                                   : "no Vulkan instance can be made",
+                                                                   : "cannot create a Vulkan instance",
                             result_name(result)),
                 "install a driver (the package mesa-vulkan-drivers, or the GPU vendor's) and see the files named by "
                 "VK_ICD_FILENAMES");
@@ -104,7 +104,7 @@ void Instance::create(const sdk::Host& host) {
         api_.GetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));
     listener.pNext = nullptr;
     if (!make || make(handle_, &listener, nullptr, &messenger_) != VK_SUCCESS)
-      throw Error(Code::internal, "vulkan: the validation layer takes no messenger");
+      throw Error(Code::internal, "vulkan: cannot register a messenger with the validation layer");
   }
 }
 

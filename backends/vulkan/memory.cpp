@@ -24,7 +24,7 @@ int VulkanDriver::memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted) co
 VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const std::string& what) {
   need_alive();
   if (bytes > traits_.max_allocation_bytes)
-    throw Error(Code::no_memory, fmt::format("vulkan: {} needs {}; one allocation on {} may have at most {}", what,
+    throw Error(Code::no_memory, fmt::format("vulkan: {} needs {}; a single allocation on {} can have at most {}", what,
                                              sdk::size_text(bytes), physical_.listed.name,
                                              sdk::size_text(traits_.max_allocation_bytes)));
   constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
@@ -55,7 +55,7 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
     int type = -1;
     for (size_t i = 0; i < candidates.size() && type < 0; ++i)
       type = memory_type(requirements.memoryTypeBits, candidates[i]);
-    if (type < 0) throw Error(Code::internal, fmt::format("vulkan: {}: no type of memory fits", what));
+    if (type < 0) throw Error(Code::internal, fmt::format("vulkan: {}: the device has no suitable memory type", what));
     VkMemoryAllocateInfo allocation = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, requirements.size,
                                        static_cast<uint32_t>(type)};
     uint64_t heap = memory_.memoryHeaps[memory_.memoryTypes[type].heapIndex].size;
@@ -64,8 +64,9 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY)
       throw Error(
           Code::no_memory,
-          fmt::format("vulkan: {} needs {}, which {} does not have left: {} of its {} are in use by this session", what,
-                      sdk::size_text(bytes), physical_.listed.name, sdk::size_text(in_use_), sdk::size_text(heap)));
+          fmt::format(
+              "vulkan: {} needs {}, but {} does not have enough free memory: {} of its {} are used by this session",
+              what, sdk::size_text(bytes), physical_.listed.name, sdk::size_text(in_use_), sdk::size_text(heap)));
     need(result, what);
     need(api_.BindBufferMemory(device_, block.buffer, block.memory, 0), what);
     if ((memory_.memoryTypes[type].propertyFlags & host) == host) {
@@ -122,7 +123,7 @@ std::pair<const VulkanDriver::Block*, uint64_t> VulkanDriver::host_block(const v
     auto offset = static_cast<uint64_t>(address - start);
     if (offset <= block.bytes && bytes <= block.bytes - offset) return {&block, offset};
   }
-  throw invalid("vulkan: an upload from memory that allocate_host did not give");
+  throw invalid("vulkan: an upload from memory that was not returned by allocate_host");
 }
 
 VulkanDriver::Block& VulkanDriver::staging() {

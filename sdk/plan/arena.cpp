@@ -14,7 +14,7 @@ ArenaPlan plan_arena(std::span<const Slot> slots, size_t alignment) {
   if (alignment == 0) throw invalid("plan_arena: the alignment is 0; it must be at least 1");
   for (size_t i = 0; i < slots.size(); ++i)
     if (slots[i].first > slots[i].last)
-      throw invalid(fmt::format("plan_arena: slot {} is written at step {}, after its last reader at step {}", i,
+      throw invalid(fmt::format("plan_arena: slot {} is written at step {}, after its last read at step {}", i,
                                 slots[i].first, slots[i].last));
   std::vector<size_t> order(slots.size());
   std::iota(order.begin(), order.end(), size_t{0});

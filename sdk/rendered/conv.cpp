@@ -12,7 +12,7 @@ using NodeView = RenderNodeView;
 
 /// The convolution of a geometry with the node's epilogue.
 codegen::Conv conv_of(const NodeView& c, const ConvGeometry& g) {
-  if (c.in(0).dtype != c.in(1).dtype) throw decline("operands of several dtypes");
+  if (c.in(0).dtype != c.in(1).dtype) throw decline("the operands have different dtypes");
   return {c.in(0).dtype, g.batch, g.channels, g.filters, g.groups, g.h, g.w, c.epilogue.bias, c.epilogue.relu};
 }
 
@@ -54,11 +54,12 @@ codegen::Pool pool_of(const NodeView& c, const Shape& x, Shape& y) {
 
 LaunchList max_pool(const NodeView& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation"});
-  if (c.node().results.size() != 2) throw decline(fmt::format("{} results, 2 are expected", c.node().results.size()));
+  if (c.node().results.size() != 2) throw decline(fmt::format("{} results, expected 2", c.node().results.size()));
   Shape y;
   codegen::Pool p = pool_of(c, c.in(0).shape, y);
   if ((c.wants(0) && c.out(0) != TensorType{p.dtype, y}) || (c.wants(1) && c.out(1) != TensorType{DType::i32, y}))
-    throw decline(fmt::format("results {} and their i32 index are expected", to_string(TensorType{p.dtype, y})));
+    throw decline(
+        fmt::format("expected results {} and an i32 index of the same shape", to_string(TensorType{p.dtype, y})));
   return codegen::max_pool(c.traits, p, c.wants(0), c.wants(1));
 }
 
@@ -68,7 +69,8 @@ LaunchList max_pool_dx(const NodeView& c) {
   Shape y;
   codegen::Pool p = pool_of(c, x, y);
   if (c.in(0).shape != y || c.in(1) != TensorType{DType::i32, y})
-    throw decline(fmt::format("a cotangent {} and an i32 index like it are needed", to_string(y)));
+    throw decline(fmt::format("the output gradient must have shape {}, and the index must be i32 of the same shape",
+                              to_string(y)));
   expect_result(c, {p.dtype, x});
   return codegen::max_pool_dx(c.traits, p);
 }
@@ -88,7 +90,7 @@ LaunchList avg_pool_dx(const NodeView& c) {
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;
   codegen::Pool p = pool_of(c, x, y);
-  if (c.in(0).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
+  if (c.in(0).shape != y) throw decline(fmt::format("the output gradient must have shape {}", to_string(y)));
   expect_result(c, {p.dtype, x});
   return codegen::avg_pool_dx(c.traits, p, padding_counts(c));
 }

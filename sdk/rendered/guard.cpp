@@ -112,8 +112,9 @@ class GuardedDriver : public Driver {
     driver_->read(range, now.data());
     auto wrong = std::count_if(now.begin(), now.end(), [](std::byte b) { return b != sentinel; });
     if (wrong)
-      throw Error(Code::internal, fmt::format("{} bytes {} of {} ({} bytes) were overwritten by one of: {}", wrong,
-                                              side, a.what, a.bytes, names));
+      throw Error(Code::internal,
+                  fmt::format("{} bytes {} of {} ({} bytes) were overwritten; this was done by one of: {}", wrong, side,
+                              a.what, a.bytes, names));
   }
 
   std::unique_ptr<Driver> driver_;

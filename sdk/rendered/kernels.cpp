@@ -20,7 +20,7 @@ LaunchList matmul(const NodeView& c) {
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   size_t ra = a.size(), rb = b.size();
   DType t = c.in(0).dtype;
-  if (ra < 2 || rb < 2 || t != c.in(1).dtype) throw decline("operands of rank >= 2 and one dtype are needed");
+  if (ra < 2 || rb < 2 || t != c.in(1).dtype) throw decline("the operands must have rank 2 or more and the same dtype");
   if (t != DType::f32 && !is_narrow(t)) throw decline("dtype " + std::string(name(t)));
   codegen::Matmul p;
   p.dtype = t;
@@ -35,14 +35,14 @@ LaunchList matmul(const NodeView& c) {
   Shape y = p.batch;
   y.insert(y.end(), {p.m, p.n});
   expect_result(c, {t, y});
-  if (library && (num_elements(y) == 0 || p.k == 0)) throw decline("nothing to multiply");
+  if (library && (num_elements(y) == 0 || p.k == 0)) throw decline("the matmul has no elements");
   if (num_elements(y) == 0) return {};
   p.bias = c.epilogue.bias;
   p.relu = c.epilogue.relu;
   if (!library && (c.epilogue.gelu != Gelu::none || c.epilogue.sum != OperandSum::none))
-    throw decline("an epilogue of libraries");
+    throw decline("this fused epilogue is supported only by vendor libraries");
   if (p.k == 0) {
-    if (p.bias || p.relu) throw decline("a product over nothing");
+    if (p.bias || p.relu) throw decline("bias or ReLU on a matmul with K = 0 is not supported");
     LaunchList work = codegen::fill(c.traits, t, num_elements(y), 0);
     work.launches[0].buffers = {2};  // the result, after the two operands
     return work;
@@ -68,7 +68,8 @@ LaunchList quantized_matmul(const NodeView& c) {
   if (t != DType::f32 && !is_narrow(t)) throw decline("dtype " + std::string(name(t)));
   if (c.in(2).dtype != DType::f16) throw decline("dtype " + std::string(name(c.in(2).dtype)));
   Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), bits);
-  if (y[0] > quantized_few_rows) throw decline(fmt::format("{} rows of x, more than {}", y[0], quantized_few_rows));
+  if (y[0] > quantized_few_rows)
+    throw decline(fmt::format("x has {} rows, the maximum is {}", y[0], quantized_few_rows));
   expect_result(c, {t, y});
   return codegen::quantized_matmul(c.traits, t, y[0], y[1], c.in(0).shape[1], bits);
 }
@@ -169,8 +170,8 @@ LaunchList random_bits(const NodeView& c) {
   expect(c, 2, {"shape", "stream"});
   int64_t stream = c.node().attrs.i("stream");
   if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
-    throw decline("a seed u32[2] and a step i32[] are needed");
-  if (stream < 0 || stream > 0xffffffff) throw decline(fmt::format("stream {}", stream));
+    throw decline("the inputs must be a seed u32[2] and a step i32[]");
+  if (stream < 0 || stream > 0xffffffff) throw decline(fmt::format("stream {} is outside [0, 2^32)", stream));
   const Shape& y = c.node().attrs.ints("shape");
   expect_result(c, {DType::u32, y});
   return codegen::random_bits(c.traits, num_elements(y), static_cast<uint32_t>(stream));
@@ -189,7 +190,7 @@ LaunchList iota(const NodeView& c) {
 LaunchList reshape(const NodeView& c) {
   expect(c, 1, {"shape"});
   if (c.wants(0) && (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype))
-    throw decline("another number of elements or another dtype");
+    throw decline("the result must have the same number of elements and the same dtype as the input");
   return {};
 }
 
@@ -253,7 +254,7 @@ Mismatch declines_size(const NodeView& c) {
       if (v == TUTTI_NONE) continue;
       const TensorType& t = c.program.type(v);
       if (num_bytes(t) > c.traits.max_buffer_bytes)
-        return fmt::format("{} has {} bytes; a kernel of this device reaches at most {}", to_string(t), num_bytes(t),
+        return fmt::format("{} has {} bytes; kernels of this device can address at most {}", to_string(t), num_bytes(t),
                            c.traits.max_buffer_bytes);
     }
   return "";
@@ -262,7 +263,7 @@ Mismatch declines_size(const NodeView& c) {
 }  // namespace
 
 const Library& library_of(const RenderNodeView& c) {
-  if (!c.traits.library) throw decline("the device has none");
+  if (!c.traits.library) throw decline("the device has no vendor library");
   return *c.traits.library;
 }
 

@@ -67,8 +67,8 @@ uint64_t DeviceStates::declare(const std::string& name, const TensorType& type) 
     return padded(num_bytes(type));
   }
   if (it->second.type != type)
-    throw invalid(fmt::format("state '{}' is {} in this session, the program has {}", name, to_string(it->second.type),
-                              to_string(type)),
+    throw invalid(fmt::format("state '{}' is {} in this session, but {} in the program", name,
+                              to_string(it->second.type), to_string(type)),
                   "give the state another name, or open another session");
   return 0;
 }
@@ -91,9 +91,10 @@ const DeviceStates::Entry& DeviceStates::find(const std::string& name) const {
 const DeviceStates::Entry& DeviceStates::find(const std::string& name, size_t bytes) const {
   const Entry& entry = find(name);
   if (entry.buffer.bytes() == 0)
-    throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program that names it first");
+    throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program with this state first");
   if (size_t want = num_bytes(entry.type); bytes != want)
-    throw invalid(fmt::format("state '{}' is {} with {} bytes, not {}", name, to_string(entry.type), want, bytes));
+    throw invalid(fmt::format("state '{}' is {} with {} bytes, but {} bytes are given", name, to_string(entry.type),
+                              want, bytes));
   return entry;
 }
 

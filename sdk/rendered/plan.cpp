@@ -46,22 +46,25 @@ PlannedLaunch Planner::launch_of(const codegen::Launch& launch, const KernelSour
 
 void Planner::check_library(const codegen::LaunchList& work, uint32_t node, size_t operands) const {
   auto wrong = [&](const std::string& why) {
-    return NodeError(
-        node, Code::internal,
-        fmt::format("node {} ({}): the device's library gave a wrong LaunchList: {}", node, p_.nodes[node].op, why),
-        "a LaunchList's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
+    return NodeError(node, Code::internal,
+                     fmt::format("node {} ({}): the device's library returned an invalid LaunchList: {}", node,
+                                 p_.nodes[node].op, why),
+                     "the buffers of a LaunchList must be the inputs, then the results requested by the "
+                     "LibraryRequest, then its scratch buffers");
   };
   size_t all = operands + work.scratch_bytes.size();
   std::vector<bool> used(all);
   for (const codegen::Launch& d : work.launches) {
-    if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
+    if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a library call nor a kernel", d.name));
     for (int b : d.buffers) {
-      if (b < 0 || static_cast<size_t>(b) >= all) throw wrong(fmt::format("'{}' uses buffer {} of {}", d.name, b, all));
+      if (b < 0 || static_cast<size_t>(b) >= all)
+        throw wrong(fmt::format("'{}' uses buffer {}, but there are only {} buffers", d.name, b, all));
       used[static_cast<size_t>(b)] = true;
     }
   }
   auto unused = std::find(used.begin(), used.end(), false);
-  if (unused != used.end()) throw wrong(fmt::format("nothing uses buffer {} of {}", unused - used.begin(), all));
+  if (unused != used.end())
+    throw wrong(fmt::format("buffer {} of {} is not used by any launch", unused - used.begin(), all));
 }
 
 void Planner::add_work(const RenderedWork& work, const std::string& name, uint32_t node,

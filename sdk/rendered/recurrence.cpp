@@ -16,7 +16,7 @@ struct Types {
   Types(const NodeView& c, size_t state_at, size_t steps_at) {
     if (c.node().inputs.size() <= std::max(state_at, steps_at) || c.in(state_at).shape.size() != 2 ||
         c.in(steps_at).shape.size() != 3)
-      throw decline("a state [N, H] and steps [T, N, …] are needed");
+      throw decline("the inputs must include a state [N, H] and steps [T, N, …]");
     state = c.in(state_at);
     steps = c.in(steps_at).shape[0];
   }
@@ -33,11 +33,12 @@ codegen::Recurrence recurrence_of(const NodeView& c, const Types& t, const std::
       t.state.dtype, t.steps, t.state.shape[0], t.state.shape[1], c.node().attrs.i("reverse") != 0, lengths,
       c.in_place,    {}};
   auto same = [](const TensorType& have, const TensorType& want) {
-    if (have != want) throw decline(fmt::format("{} where {} is expected", to_string(have), to_string(want)));
+    if (have != want) throw decline(fmt::format("an operand is {}, expected {}", to_string(have), to_string(want)));
   };
   for (size_t k = 0; k < in.size(); ++k) same(c.in(k), in[k]);
   if (lengths) same(c.in(in.size()), {DType::i32, {r.rows}});
-  if (c.node().results.size() != out.size()) throw decline(fmt::format("{} results", c.node().results.size()));
+  if (c.node().results.size() != out.size())
+    throw decline(fmt::format("{} results, expected {}", c.node().results.size(), out.size()));
   for (size_t k = 0; k < out.size(); ++k) {
     r.wanted.push_back(c.wants(k));
     if (r.wanted[k]) same(c.out(k), out[k]);

@@ -19,7 +19,7 @@ namespace {
 using codegen::Kernel;
 using Groups = std::array<uint32_t, 3>;
 
-Error broken(const std::string& what, const std::string& where) { return {Code::internal, what, "look at " + where}; }
+Error broken(const std::string& what, const std::string& where) { return {Code::internal, what, "check " + where}; }
 
 /// Driver memory (RAII).
 class Block {
@@ -97,11 +97,11 @@ void check_groups(Driver& driver) {
       int32_t once = static_cast<int32_t>(e) + 1;
       if (got[e] == (e < items ? once : 0)) continue;
       uint64_t group = e / local, row = group / groups[0];
-      std::string times = got[e] % once == 0 ? fmt::format("ran {} times", got[e] / once) : "did something else";
+      std::string times = got[e] % once == 0 ? fmt::format("ran {} times", got[e] / once) : "wrote a wrong value";
       throw broken(
           fmt::format("a launch of {} x {} x {} groups: work-item {} of group ({}, {}, {}) {}", groups[0], groups[1],
                       groups[2], e % local, group % groups[0], row % groups[1], row / groups[1], times),
-          "how launch walks the groups of all three dimensions");
+          "how launch iterates over the groups of all three dimensions");
     }
   }
 }
@@ -112,7 +112,7 @@ void check_alignment(Driver& driver) {
   const Traits& t = driver.traits();
   auto hold = [&](uint64_t address, uint64_t alignment, const std::string& what, const char* where) {
     if (address % alignment)
-      throw broken(fmt::format("{} starts {} bytes behind a multiple of {}", what, address % alignment, alignment),
+      throw broken(fmt::format("{} starts {} bytes after a multiple of {}", what, address % alignment, alignment),
                    where);
   };
   for (uint64_t bytes : {uint64_t{4}, uint64_t{100}, uint64_t{70000}}) {
@@ -144,7 +144,8 @@ void check_alignment(Driver& driver) {
 
 // ---- memory
 
-constexpr const char* no_room = "allocate: it gives 0 (a Driver throws Code::no_memory) where there is not so much";
+constexpr const char* no_room =
+    "allocate: it must return 0 (a Driver must throw Code::no_memory) if there is not enough memory";
 
 /// An allocation, or null if the device has not enough memory.
 std::unique_ptr<Block> asked(Driver& driver, uint64_t bytes) {
@@ -152,8 +153,9 @@ std::unique_ptr<Block> asked(Driver& driver, uint64_t bytes) {
     return std::make_unique<Block>(driver, bytes);
   } catch (const Error& e) {
     if (e.code == Code::no_memory) return nullptr;
-    throw broken(fmt::format("an allocation of {} that fails is no Code::no_memory: {}", size_text(bytes), e.what()),
-                 no_room);
+    throw broken(
+        fmt::format("a failed allocation of {} does not report Code::no_memory: {}", size_text(bytes), e.what()),
+        no_room);
   } catch (const std::exception& e) {
     throw broken(fmt::format("an allocation of {} throws {}", size_text(bytes), e.what()), no_room);
   }
@@ -168,9 +170,9 @@ class Marks {
   void hold(const std::string& when) {
     for (uint64_t k = 0; k <= count; ++k)
       if (block_.read<uint64_t>(1, place(k))[0] != mark(k))
-        throw broken(
-            fmt::format("memory of {} does not keep what was written at byte {}{}", size_text(bytes_), place(k), when),
-            "allocate, write and read: each allocation has memory of its own, as much as was asked for");
+        throw broken(fmt::format("an allocation of {} does not keep the data written at byte {}{}", size_text(bytes_),
+                                 place(k), when),
+                     "allocate, write and read: allocations must not overlap and must have the requested size");
   }
 
  private:
@@ -195,7 +197,7 @@ void check_memory(Driver& driver, const Device& listed) {
     std::unique_ptr<Block> block = asked(driver, bytes);
     if (!block) break;
     Marks(*block, bytes, static_cast<uint64_t>(shift)).hold("");
-    kept.hold(fmt::format(" while there is another of {}", size_text(bytes)));
+    kept.hold(fmt::format(" while another allocation of {} exists", size_text(bytes)));
     if (bytes == most) break;
   }
   // OpenCL and Vulkan drivers of software devices do not survive this (PoCL aborts).
@@ -225,8 +227,8 @@ bool is_version(const std::string& word) {
 
 void check_identity_of(const Traits& t, const Device& listed) {
   const char* where =
-      "Traits::identity: it names all that a compiled kernel depends on beside its text: device, driver, "
-      "compiler and versions; else kernels of another one are taken from the cache";
+      "Traits::identity: it must include everything that a compiled kernel depends on besides its source: device, "
+      "driver, compiler and versions; otherwise kernels of another device are loaded from the cache";
   std::istringstream words(listed.driver);
   bool any = false;
   auto names = [&](std::string word) {
@@ -249,7 +251,8 @@ void check_identity_of(const Traits& t, const Device& listed) {
   std::lock_guard lock(mutex);
   auto [at, fresh] = known.emplace(t.identity, device);
   if (!fresh && at->second != device)
-    throw broken(fmt::format("\"{}\" and \"{}\" have one identity, \"{}\"", at->second, device, t.identity), where);
+    throw broken(fmt::format("\"{}\" and \"{}\" have the same identity, \"{}\"", at->second, device, t.identity),
+                 where);
 }
 
 }  // namespace
@@ -259,8 +262,8 @@ void self_check(Driver& driver, const std::string& what, const Device& listed) {
   if (what == "alignment") return check_alignment(driver);
   if (what == "memory") return check_memory(driver, listed);
   if (what == "identity") return check_identity_of(driver.traits(), listed);
-  throw invalid(fmt::format("self_check: there is no '{}'", what),
-                "groups, alignment, memory and identity can be asked for");
+  throw invalid(fmt::format("self_check: unknown check '{}'", what),
+                "the checks are groups, alignment, memory and identity");
 }
 
 }  // namespace tutti::sdk

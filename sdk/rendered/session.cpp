@@ -370,7 +370,8 @@ std::unique_ptr<Session> RenderedPlugin::open(uint32_t device, const Options& op
   std::vector<Device> all = devices();
   if (device >= all.size())
     throw invalid(fmt::format("{}: no device {}", name(), device),
-                  all.empty() ? "it has none here" : fmt::format("its devices are 0 to {}", all.size() - 1));
+                  all.empty() ? "this plugin has no devices on this machine"
+                              : fmt::format("its devices are 0 to {}", all.size() - 1));
   if (!all[device].unusable.empty())
     throw invalid(fmt::format("{}: device {} cannot be used: {}", name(), device, all[device].unusable));
   Options others = options;

@@ -17,7 +17,8 @@ void trace_texts(const Host& host, const Traits& traits, const RenderedPlan& pla
   auto say = [&](const std::string& line) { host.log(3, "texts", line); };
   std::error_code error;
   std::string folder = (std::filesystem::temp_directory_path(error) / "tutti-kernels-XXXXXX").string();
-  if (error || !mkdtemp(folder.data())) return say("the texts cannot be kept: no folder can be made for them");
+  if (error || !mkdtemp(folder.data()))
+    return say("the kernel sources cannot be saved: cannot create a folder for them");
   for (uint32_t k = 0; k < plan.kernels.size(); ++k) {
     const KernelSource& kernel = plan.kernels[k];
     auto first = std::find_if(plan.launches.begin(), plan.launches.end(), [&](const PlannedLaunch& launch) {

@@ -239,7 +239,7 @@ TEST_F(CudaGraphs, AWrongNumberOfStreamsIsNamed) {
       ADD_FAILURE() << wrong;
     } catch (const Error& e) {
       EXPECT_EQ(e.code, Code::invalid);
-      EXPECT_THAT(e.what(), testing::HasSubstr("TUTTI_CUDA_STREAMS is"));
+      EXPECT_THAT(e.what(), testing::HasSubstr("TUTTI_CUDA_STREAMS="));
     }
   }
 }

@@ -78,7 +78,7 @@ std::vector<float> ten_steps() {
   std::vector<std::byte> cache;
   sdk::KernelId kernel = driver->build(scaled_sum(), cache);
   EXPECT_FALSE(cache.empty()) << "a binary to keep";
-  EXPECT_NO_THROW(driver->build(scaled_sum(), cache)) << "taken from the cache";
+  EXPECT_NO_THROW(driver->build(scaled_sum(), cache)) << "loaded from the cache";
   sdk::Launch add{kernel, {{a, 0, bytes}, {b, 0, bytes}}, {count / 256, 1, 1}, "add"};
   sdk::Launch copy{0, {{b, 0, bytes}, {c, 0, bytes}}, {1, 1, 1}, "copy", true};
   sdk::Upload upload{host, {a, 0, bytes}, {driver->allocate(bytes, "upload buffer"), 0, bytes}};

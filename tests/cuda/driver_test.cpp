@@ -147,7 +147,7 @@ TEST(CudaVersions, TheCompilersBuiltinsAreLoadedFromItsFolder) {
 
 TEST(CudaVersions, NoDeviceIsSaid) {
   fake::reset().failing["cuInit"] = CUDA_ERROR_NO_DEVICE;
-  EXPECT_THAT(error_from([] { start(fake::cuda(), fake::nvrtc()); }).what(), HasSubstr("sees no GPU"));
+  EXPECT_THAT(error_from([] { start(fake::cuda(), fake::nvrtc()); }).what(), HasSubstr("finds no GPU"));
 }
 
 TEST_F(CudaTest, EveryDeviceIsListedWithItsHardware) {
@@ -163,7 +163,7 @@ TEST_F(CudaTest, EveryDeviceIsListedWithItsHardware) {
 
 TEST_F(CudaTest, AnOldGpuIsUnusableWithReason) {
   seen.capability = 61;
-  EXPECT_THAT(find_devices(*libraries)[0].info.unusable, HasSubstr("nothing older than sm_75; this GPU is sm_61"));
+  EXPECT_THAT(find_devices(*libraries)[0].info.unusable, HasSubstr("GPUs older than sm_75; this GPU is sm_61"));
 }
 
 TEST_F(CudaTest, ADriverThatCannotOpenLeavesNothing) {
@@ -265,7 +265,7 @@ TEST_F(CudaTest, AKernelThatTakesTooManyRegistersForItsBlockIsNamed) {
   std::vector<std::byte> cache;
   Error e = error_from([&] { driver->build(s, cache); });
   EXPECT_EQ(e.code, Code::compile);
-  EXPECT_THAT(e.what(), HasSubstr("a block of it has 256 threads, and its registers leave room for 128"));
+  EXPECT_THAT(e.what(), HasSubstr("its block has 256 threads, but its register use allows only 128"));
   EXPECT_EQ(seen.live_modules, 0u);
 }
 
@@ -273,7 +273,7 @@ TEST_F(CudaTest, OutOfMemoryNamesWhatAndHowMuchIsLeft) {
   auto driver = open();
   Error e = error_from([&] { driver->allocate(8 << 20, "the arena"); });
   EXPECT_EQ(e.code, Code::no_memory);
-  EXPECT_THAT(e.what(), HasSubstr("no memory for the arena of 8.0 MiB: 1.0 MiB of 1.0 MiB are free"));
+  EXPECT_THAT(e.what(), HasSubstr("not enough memory for the arena of 8.0 MiB: 1.0 MiB of 1.0 MiB are free"));
   EXPECT_NO_THROW(driver->allocate(64, "less"));  // the device is not lost
 }
 
@@ -303,7 +303,7 @@ TEST_F(CudaTest, ACachedKernelThatIsRefusedIsSaid) {
   EXPECT_THAT(lines, testing::IsEmpty());
   cache.assign(5, std::byte{'?'});
   driver.build(source(1), cache);
-  EXPECT_THAT(lines, testing::ElementsAre(HasSubstr("refuses a kernel from the cache, which is compiled again")));
+  EXPECT_THAT(lines, testing::ElementsAre(HasSubstr("cannot load a kernel from the cache, so it is compiled again")));
 }
 
 TEST_F(CudaTest, KernelsBesideOneThatFailsAreUnloaded) {

@@ -127,7 +127,7 @@ TEST_F(Tuning, TheTraceSaysWhatWasChosenOfHowMany) {
   tuner().choose(call, within(plenty));
   tuner().choose(call, within(plenty));
   EXPECT_THAT(host.lines, testing::ElementsAre("a product: algorithm 2 of 3 (1: 3.0 us; 2: 1.0 us; 3: it fails)",
-                                               "a product: the remembered algorithm"));
+                                               "a product: the cached algorithm"));
 }
 
 TEST_F(Tuning, BuffersAndTheLargestWorkspaceAreTheBenchs) {
@@ -282,7 +282,7 @@ TEST_F(Tuning, AnActivationThatMakesANumberOfNanIsNotTaken) {
   call.algorithms[1].keeps_nan = false;
   Error e = test::error_from([&] { tuner("another GPU").choose(call, within(plenty)); });
   EXPECT_EQ(e.code, Code::declined);
-  EXPECT_THAT(e.what(), testing::HasSubstr("a number of NaN"));
+  EXPECT_THAT(e.what(), testing::HasSubstr("does not propagate NaN"));
   call.bends = false;
   EXPECT_NO_THROW(tuner("a third").choose(call, within(plenty))) << "a plain product sums NaN anyhow";
 }

@@ -95,7 +95,7 @@ TEST_F(Vendors, BatchesOfOneStepAreTakenOthersDeclined) {
   p.a_batch = {15, 0};  // each of two matrices three times
   Error e = error_from([&] { l->matmul(p); });
   EXPECT_EQ(e.code, Code::declined);
-  EXPECT_THAT(e.what(), HasSubstr("uneven strides"));
+  EXPECT_THAT(e.what(), HasSubstr("non-uniform strides"));
 }
 
 TEST_F(Vendors, ConvolutionsAndTheirGradientsFollowTheDescriptors) {

@@ -53,11 +53,11 @@ class Vendors(harness.Case):
     def test_a_file_that_is_no_library(self):
         text = self.folder / "text.so"
         text.write_text("not a library")
-        self.check_none(self.vendors(text=f"{text}\n", empty=""), "text.icd", "empty.icd: it names no library")
+        self.check_none(self.vendors(text=f"{text}\n", empty=""), "text.icd", "empty.icd: the file contains no library name")
 
     @unittest.skipUnless(LIBC, "no libc.so.6 to name")
     def test_a_library_that_is_no_driver(self):
-        self.check_none(self.vendors(libc=f"{LIBC}\n"), "libc.icd", "is no OpenCL driver")
+        self.check_none(self.vendors(libc=f"{LIBC}\n"), "libc.icd", "is not an OpenCL driver")
 
     def test_a_broken_one_beside_a_good_one(self):
         good = pathlib.Path("/etc/OpenCL/vendors/pocl.icd")

@@ -74,7 +74,7 @@ TEST(Memory, States) {
   states.write("w", x, 24);
   states.read("w", y, 24);
   EXPECT_EQ(std::memcmp(x, y, 24), 0);
-  EXPECT_NE(message_of([&] { states.write("w", x, 20); }).find("24 bytes, not 20"), std::string::npos);
+  EXPECT_NE(message_of([&] { states.write("w", x, 20); }).find("24 bytes, but 20"), std::string::npos);
   EXPECT_NE(message_of([&] { states.read("v", y, 24); }).find("no state 'v' in this session; its states are: w"),
             std::string::npos);
 }

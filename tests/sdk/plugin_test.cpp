@@ -311,7 +311,7 @@ TEST_F(Table, NullArguments) {
   expect(t->compile(session, &raw, nullptr, nullptr, &m, &e), TUTTI_INVALID, "compile: the executable pointer is NULL");
   expect(t->compile(session, &raw, nullptr, &x, nullptr, &e), TUTTI_INVALID, "compile: the memory struct is NULL");
   m.size = 0;
-  expect(t->compile(session, &raw, nullptr, &x, &m, &e), TUTTI_INVALID, "memory struct's size is 0");
+  expect(t->compile(session, &raw, nullptr, &x, &m, &e), TUTTI_INVALID, "size of the memory struct is 0");
   expect(t->prepare(nullptr, &e), TUTTI_INVALID, "prepare: the executable is NULL");
   expect(t->stage(nullptr, nullptr, &e), TUTTI_INVALID, "stage: the executable is NULL");
   expect(t->run(nullptr, &n, &e), TUTTI_INVALID, "run: the executable is NULL");
@@ -349,7 +349,7 @@ TEST_F(Table, DevicesOptionsAndLog) {
   EXPECT_EQ(told, (std::vector<std::string>{"depth=3", "threads=2"}));
   t->close(s);
   pairs[1].pair.key = "threads";
-  expect(t->open(0, test::RawProgram::array(pairs), &s, &e), TUTTI_INVALID, "option 'threads' comes twice");
+  expect(t->open(0, test::RawProgram::array(pairs), &s, &e), TUTTI_INVALID, "option 'threads' is given twice");
   pairs[1].pair.value = nullptr;
   expect(t->open(0, test::RawProgram::array(pairs), &s, &e), TUTTI_INVALID, "option 1 has no key or no value");
   expect(t->init(&host, &e), TUTTI_INVALID, "init: called twice");

@@ -151,7 +151,7 @@ TEST(Program, RefusesBadValues) {
   expect_bad("more than 2^62", TUTTI_NONE, [](auto& p) { p.values[0].rank = 2, p.values[0].dims = wide; });
   expect_bad("a feed needs a name", TUTTI_NONE, [](auto& p) { p.values[0].name = nullptr; });
   expect_bad("a state needs a name", TUTTI_NONE, [](auto& p) { p.values[2].name = ""; });
-  expect_bad("the name 'a' is taken", TUTTI_NONE, [](auto& p) { p.values[1].name = "a"; });
+  expect_bad("the name 'a' is already used", TUTTI_NONE, [](auto& p) { p.values[1].name = "a"; });
   expect_bad("a constant of 4 bytes with data NULL", TUTTI_NONE, [](auto& p) { p.value(TUTTI_CONST, TUTTI_F32, {}); });
 }
 
@@ -160,11 +160,11 @@ TEST(Program, RefusesBadNodes) {
   expect_bad("op version 0", 1, [](auto& p) { p.nodes[1].version = 0; });
   expect_bad("2 inputs at address NULL", 0, [](auto& p) { p.nodes[0].inputs = nullptr; });
   expect_bad("1 results at address NULL", 0, [](auto& p) { p.nodes[0].results = nullptr; });
-  expect_bad("input 1 is value 50, the program has 5", 0, [](auto& p) { p.nodes[0].inputs = far; });
+  expect_bad("input 1 is value 50, but the program has only 5", 0, [](auto& p) { p.nodes[0].inputs = far; });
   expect_bad("input 0 is value 4, which no earlier node produces", 0, [](auto& p) { p.nodes[0].inputs = late; });
   expect_bad("result 0 is value 50", 0, [](auto& p) { p.nodes[0].results = far + 1; });
-  expect_bad("result 0 is value 3, which an earlier result produces", 1, [](auto& p) { p.nodes[1].results = again; });
-  expect_bad("result 0 is value 0, which is no temp", 0, [](auto& p) { p.nodes[0].results = to_feed; });
+  expect_bad("result 0 is value 3, which is already produced", 1, [](auto& p) { p.nodes[1].results = again; });
+  expect_bad("result 0 is value 0, whose role is not", 0, [](auto& p) { p.nodes[0].results = to_feed; });
   expect_bad("node 1 (add in fc1): ", 1, [](auto& p) { p.nodes[1].label = "fc1", p.nodes[1].version = 0; });
 }
 
@@ -174,7 +174,7 @@ TEST(Program, RefusesBadAttributes) {
   expect_bad("attribute 'k': 1 elements at address NULL", 1, [](auto& p) {
     p.attrs({{"k", TUTTI_ATTR_I64, 1, nullptr}});
   });
-  expect_bad("attribute 'k' comes twice", 1, [](auto& p) {
+  expect_bad("attribute 'k' occurs twice", 1, [](auto& p) {
     p.attrs({{"k", TUTTI_ATTR_I64, 1, &one}, {"k", TUTTI_ATTR_I64, 1, &one}});
   });
 }
@@ -193,27 +193,27 @@ TEST(Program, RefusesBadExpressions) {
         return parse(p.raw()).text;
       }(),
       "");
-  expect_bad_expr("input 2, the node has 2", {{TUTTI_X_INPUT, TUTTI_F32, 2, 0, 0}, y});
-  expect_bad_expr("input 0 is f32, not f64", {{TUTTI_X_INPUT, TUTTI_F64, 0, 0, 0}, y});
+  expect_bad_expr("it reads input 2, but the node has only 2", {{TUTTI_X_INPUT, TUTTI_F32, 2, 0, 0}, y});
+  expect_bad_expr("input 0 has dtype f32, not f64", {{TUTTI_X_INPUT, TUTTI_F64, 0, 0, 0}, y});
   expect_bad_expr("operand 1 refers to instruction 1; it must refer to an earlier instruction",
                   {x0, {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0}, y});
   expect_bad_expr("operand 0 refers to instruction 7", {x0, {TUTTI_X_NEG, TUTTI_F32, 7, 0, 0}, y});
   expect_bad_expr("operand 0 is a RESULT", {x0, y, {TUTTI_X_NEG, TUTTI_F32, 1, 0, 0}});
-  expect_bad_expr("result 3, the node has 1", {x0, {TUTTI_X_RESULT, TUTTI_F32, 0, 3, 0}});
-  expect_bad_expr("gives result 0 0 times", {x0});
-  expect_bad_expr("gives result 0 2 times", {x0, y, y});
-  expect_bad_expr("operand 0 is f32, bool is needed", {x0, {TUTTI_X_SELECT, TUTTI_F32, 0, 0, 0}, y});
-  expect_bad_expr("operand 1 is f64, f32 is needed", {x0,
-                                                      {TUTTI_X_CONST, TUTTI_F64, 0, 0, 0},
-                                                      {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0},
-                                                      {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
-  expect_bad_expr("a comparison gives bool",
+  expect_bad_expr("it writes result 3, but the node has only 1", {x0, {TUTTI_X_RESULT, TUTTI_F32, 0, 3, 0}});
+  expect_bad_expr("produces result 0 0 times", {x0});
+  expect_bad_expr("produces result 0 2 times", {x0, y, y});
+  expect_bad_expr("operand 0 has dtype f32, expected bool", {x0, {TUTTI_X_SELECT, TUTTI_F32, 0, 0, 0}, y});
+  expect_bad_expr("operand 1 has dtype f64, expected f32", {x0,
+                                                            {TUTTI_X_CONST, TUTTI_F64, 0, 0, 0},
+                                                            {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0},
+                                                            {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
+  expect_bad_expr("a comparison must have dtype bool",
                   {x0, {TUTTI_X_LESS, TUTTI_F32, 0, 0, 0}, {TUTTI_X_RESULT, TUTTI_F32, 1, 0, 0}});
-  expect_bad_expr("operand 0 is f32, bool is needed", {x0, {TUTTI_X_NOT, TUTTI_BOOL, 0, 0, 0}, y});
-  expect_bad_expr("result 0 is f64, its value f32",
+  expect_bad_expr("operand 0 has dtype f32, expected bool", {x0, {TUTTI_X_NOT, TUTTI_BOOL, 0, 0, 0}, y});
+  expect_bad_expr("result 0 has dtype f64, but its value has dtype f32",
                   {x0, {TUTTI_X_CAST, TUTTI_F64, 0, 0, 0}, {TUTTI_X_RESULT, TUTTI_F64, 1, 0, 0}});
   expect_bad("do not broadcast", 0, [](auto& p) { p.values[1].dims = other; });
-  expect_bad("result 0 has shape [4], its inputs broadcast to [3]", 0, [](auto& p) { p.values[3].dims = other; });
+  expect_bad("result 0 has shape [4], but the inputs broadcast to [3]", 0, [](auto& p) { p.values[3].dims = other; });
 }
 
 TEST(Program, RefusesBadStatesAndGroups) {
@@ -226,13 +226,17 @@ TEST(Program, RefusesBadStatesAndGroups) {
   expect_bad("before is value 0, which is not the value of this state", TUTTI_NONE,
              [](auto& p) { p.states[0].before = 0; });
   expect_bad("before is value 2, which is not", TUTTI_NONE, [](auto& p) { p.states[0].name = "t"; });
-  expect_bad("state 's' comes twice", TUTTI_NONE, [](auto& p) { p.states.push_back(p.states[0]); });
-  expect_bad("'s' is the `before` of no state", TUTTI_NONE, [](auto& p) { p.states.clear(); });
+  expect_bad("state 's' occurs twice", TUTTI_NONE, [](auto& p) { p.states.push_back(p.states[0]); });
+  expect_bad("'s' is not the `before` of any state", TUTTI_NONE, [](auto& p) { p.states.clear(); });
   expect_bad("'a' is both a feed and a state", TUTTI_NONE, [](auto& p) { p.states.push_back({"a", TUTTI_NONE, 3}); });
   expect_bad("state 's' is f32[3] before the step and f32[1] after it", TUTTI_NONE,
              [](auto& p) { p.states[0].after = p.value(TUTTI_FEED, TUTTI_F32, {1}, "c"); });
-  expect_bad("group 0: nodes [1, 3) of 2", TUTTI_NONE, [](auto& p) { p.groups = {{TUTTI_CHAIN, 1, 2, 0}}; });
-  expect_bad("group 0: nodes [0, 0) of 2", TUTTI_NONE, [](auto& p) { p.groups = {{TUTTI_CHAIN, 0, 0, 0}}; });
+  expect_bad("group 0: nodes [1, 3) are empty or outside", TUTTI_NONE, [](auto& p) {
+    p.groups = {{TUTTI_CHAIN, 1, 2, 0}};
+  });
+  expect_bad("group 0: nodes [0, 0) are empty or outside", TUTTI_NONE, [](auto& p) {
+    p.groups = {{TUTTI_CHAIN, 0, 0, 0}};
+  });
   expect_bad("nodes [4294967295, 4294967297)", TUTTI_NONE, [](auto& p) { p.groups = {{TUTTI_CHAIN, ~0u, 2, 0}}; });
   expect_bad("group 1: starts at node 0", TUTTI_NONE, [](auto& p) {
     p.groups = {{TUTTI_CHAIN, 0, 1, 0}, {TUTTI_BATCH, 0, 2, 0}};
@@ -248,12 +252,12 @@ TEST(Program, MarksWhatIsUnknown) {
             std::string::npos);
   int64_t one = 1;
   attr.attrs({{"k", 3, 1, &one}});
-  EXPECT_NE(Program::parse(attr.raw()).nodes[1].unknown.find("'k' is of the unknown kind 3"), std::string::npos);
+  EXPECT_NE(Program::parse(attr.raw()).nodes[1].unknown.find("'k' has the unknown kind 3"), std::string::npos);
   EXPECT_EQ(Program::parse(attr.raw()).nodes[0].unknown, "");
   MultiplyAdd dtype;  // only the product reads value 0
   dtype.values[0].dtype = 9;
   Program p = Program::parse(dtype.raw());
-  EXPECT_EQ(p.nodes[0].unknown, "value 0 is of the unknown dtype 9");
+  EXPECT_EQ(p.nodes[0].unknown, "value 0 has the unknown dtype 9");
   EXPECT_EQ(p.nodes[1].unknown, "");
 }
 

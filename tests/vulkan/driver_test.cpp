@@ -462,7 +462,7 @@ TEST_F(VulkanDriverTest, RefusesLaunchesThatDoNotFit) {
   EXPECT_EQ(refused(launch(add, {{m, 4, 256}})).first, Code::invalid);
   EXPECT_EQ(refused(launch(add, {{m, 0, 256}}, 65536)).first, Code::invalid);
   EXPECT_EQ(refused(copy({m, 0, 8}, {m, 16, 4})).first, Code::invalid);
-  EXPECT_NE(refused(launch(add, {{m, 4, 256}})).second.find("test: offset 4 is no multiple of"), std::string::npos);
+  EXPECT_NE(refused(launch(add, {{m, 4, 256}})).second.find("test: offset 4 is not a multiple of"), std::string::npos);
 }
 
 TEST_F(VulkanDriverTest, SessionsAreIndependent) {

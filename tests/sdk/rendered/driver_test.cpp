@@ -53,10 +53,10 @@ TEST_F(DriverArguments, Memory) {
   MemoryId gone = driver->allocate(64, "gone");
   driver->release(gone);
   char byte = 0;
-  EXPECT_THAT(error_of([&] { driver->release(gone); }), HasSubstr("there is no memory"));
-  EXPECT_THAT(error_of([&] { driver->write({gone, 0, 1}, &byte); }), HasSubstr("write: there is no memory"));
-  EXPECT_THAT(error_of([&] { driver->read({gone, 0, 1}, &byte); }), HasSubstr("read: there is no memory"));
-  EXPECT_THAT(error_of([&] { driver->fill_zero({gone, 0, 1}); }), HasSubstr("fill_zero: there is no memory"));
+  EXPECT_THAT(error_of([&] { driver->release(gone); }), HasSubstr("unknown memory"));
+  EXPECT_THAT(error_of([&] { driver->write({gone, 0, 1}, &byte); }), HasSubstr("write: unknown memory"));
+  EXPECT_THAT(error_of([&] { driver->read({gone, 0, 1}, &byte); }), HasSubstr("read: unknown memory"));
+  EXPECT_THAT(error_of([&] { driver->fill_zero({gone, 0, 1}); }), HasSubstr("fill_zero: unknown memory"));
   EXPECT_THAT(error_of([&] { driver->release_host(&byte); }), HasSubstr("release_host"));
   void* host = driver->allocate_host(64, "host");
   driver->release_host(host);
@@ -71,10 +71,13 @@ TEST_F(DriverArguments, RangesEndWhereTheirMemoryDoes) {
   EXPECT_THAT(error_of([&] {
                 driver->write({a, 1, 1024}, bytes.data());
               }),
-              HasSubstr("1024 bytes at 1 of a memory of 1024"));
-  EXPECT_THAT(error_of([&] { driver->read({a, 1024, 1}, bytes.data()); }), HasSubstr("1 bytes at 1024"));
-  EXPECT_THAT(error_of([&] { driver->fill_zero({b, ~0ull, 2}); }), HasSubstr("of a memory of 256"));  // wraps around
-  EXPECT_THAT(error_of([&] { driver->fill_zero({b, 0, ~0ull}); }), HasSubstr("of a memory of 256"));
+              HasSubstr("1024 bytes at offset 1 are outside of the memory of 1024"));
+  EXPECT_THAT(error_of([&] { driver->read({a, 1024, 1}, bytes.data()); }), HasSubstr("1 bytes at offset 1024"));
+  EXPECT_THAT(error_of([&] {
+                driver->fill_zero({b, ~0ull, 2});
+              }),
+              HasSubstr("outside of the memory of 256"));  // wraps around
+  EXPECT_THAT(error_of([&] { driver->fill_zero({b, 0, ~0ull}); }), HasSubstr("outside of the memory of 256"));
   int calls = tape->host_copies;
   driver->write({a, 0, 0}, nullptr);
   driver->read({a, 0, 0}, nullptr);
@@ -85,40 +88,40 @@ TEST_F(DriverArguments, RangesOfLaunches) {
   taken(good());
   Launch l = good();
   l.buffers[0].bytes = 0;
-  EXPECT_THAT(refusal(l), HasSubstr("k: an empty range"));
+  EXPECT_THAT(refusal(l), HasSubstr("k: an empty buffer range"));
   l = good();
   l.buffers[0].offset = 32;
-  EXPECT_THAT(refusal(l), HasSubstr("k: offset 32 is no multiple of 64"));
+  EXPECT_THAT(refusal(l), HasSubstr("k: offset 32 is not a multiple of the alignment 64"));
   l = good();
   l.buffers[1] = {b, 256, 64};
-  EXPECT_THAT(refusal(l), HasSubstr("k: 64 bytes at 256 of a memory of 256"));
+  EXPECT_THAT(refusal(l), HasSubstr("k: 64 bytes at offset 256 are outside of the memory of 256"));
   l = good();
   l.buffers[0].memory = 77;
-  EXPECT_THAT(refusal(l), HasSubstr("k: there is no memory 77"));
+  EXPECT_THAT(refusal(l), HasSubstr("k: unknown memory 77"));
   l = good();
   l.buffers[0] = {a, 0, 512};
   taken(l);
   l.buffers[0] = {a, 0, 516};
-  EXPECT_THAT(refusal(l), HasSubstr("a range of 516 bytes; a kernel of this device reaches at most 512"));
+  EXPECT_THAT(refusal(l), HasSubstr("a buffer range of 516 bytes; kernels of this device can address at most 512"));
 }
 
 TEST_F(DriverArguments, Copies) {
   taken(copy({a, 4, 32}, {b, 8, 32}));  // of any offset, and of any size
   taken(copy({a, 0, 508}, {a, 516, 508}));
-  EXPECT_THAT(refusal(copy({a, 0, 32}, {b, 0, 36})), HasSubstr("c: a copy takes two ranges of one size"));
+  EXPECT_THAT(refusal(copy({a, 0, 32}, {b, 0, 36})), HasSubstr("c: a copy needs two buffer ranges of equal size"));
   Launch three = copy({a, 0, 32}, {b, 0, 32});
   three.buffers.push_back({b, 32, 32});
-  EXPECT_THAT(refusal(three), HasSubstr("c: a copy takes two ranges of one size"));
-  EXPECT_THAT(refusal(copy({a, 0, 0}, {b, 0, 0})), HasSubstr("c: an empty range"));
+  EXPECT_THAT(refusal(three), HasSubstr("c: a copy needs two buffer ranges of equal size"));
+  EXPECT_THAT(refusal(copy({a, 0, 0}, {b, 0, 0})), HasSubstr("c: an empty buffer range"));
 }
 
 TEST_F(DriverArguments, Kernels) {
   Launch l = good();
   l.kernel = kernel + 1;
-  EXPECT_THAT(refusal(l), HasSubstr("k: there is no kernel"));
+  EXPECT_THAT(refusal(l), HasSubstr("k: unknown kernel"));
   l = good();
   l.buffers.pop_back();
-  EXPECT_THAT(refusal(l), HasSubstr("k: 1 buffers for a kernel of 2"));
+  EXPECT_THAT(refusal(l), HasSubstr("k: 1 buffers given, but the kernel has 2"));
   std::vector<KernelSource> sources(2);
   std::vector<std::vector<std::byte>> caches(1);
   EXPECT_THAT(error_of([&] { driver->build_all(sources, caches); }), HasSubstr("1 cache entries for 2 kernels"));
@@ -147,13 +150,13 @@ TEST_F(DriverArguments, TexelsAreWholeAndFew) {
 TEST_F(DriverArguments, Uploads) {
   void* host = driver->allocate_host(64, "host");
   Upload upload{host, {b, 224, 64}};
-  EXPECT_THAT(error_of([&] { driver->record({}, &upload); }), HasSubstr("upload: 64 bytes at 224"));
+  EXPECT_THAT(error_of([&] { driver->record({}, &upload); }), HasSubstr("upload: 64 bytes at offset 224"));
   upload.to.offset = 192;
   driver->forget(driver->record({}, &upload));
   tape->traits.double_buffered_uploads = true;
-  EXPECT_THAT(error_of([&] { driver->record({}, &upload); }), HasSubstr("upload: there is no memory 0"));
+  EXPECT_THAT(error_of([&] { driver->record({}, &upload); }), HasSubstr("upload: unknown memory 0"));
   upload.buffer = {a, 0, 32};
-  EXPECT_THAT(error_of([&] { driver->record({}, &upload); }), HasSubstr("needs an upload buffer of that size"));
+  EXPECT_THAT(error_of([&] { driver->record({}, &upload); }), HasSubstr("needs an upload buffer of the same size"));
   upload.buffer.bytes = 64;
   driver->forget(driver->record({}, &upload));
   driver->release_host(host);
@@ -162,16 +165,16 @@ TEST_F(DriverArguments, Uploads) {
 TEST_F(DriverArguments, SequencesAndTickets) {
   Launch l = good();
   SequenceId s = driver->record({&l, 1}, nullptr);
-  EXPECT_THAT(error_of([&] { driver->submit(s + 1); }), HasSubstr("there is no sequence"));
-  EXPECT_THAT(error_of([&] { driver->forget(s + 1); }), HasSubstr("there is no sequence"));
-  EXPECT_THAT(error_of([&] { driver->wait(1, 0); }), HasSubstr("ticket 1 was never handed out; the newest is 0"));
+  EXPECT_THAT(error_of([&] { driver->submit(s + 1); }), HasSubstr("unknown sequence"));
+  EXPECT_THAT(error_of([&] { driver->forget(s + 1); }), HasSubstr("unknown sequence"));
+  EXPECT_THAT(error_of([&] { driver->wait(1, 0); }), HasSubstr("ticket 1 was never returned by run; the newest is 0"));
   uint64_t ticket = driver->submit(s);
   driver->wait(ticket, 0);
   EXPECT_THAT(error_of([&] { driver->wait(ticket + 1, 0); }),
-              HasSubstr("ticket 2 was never handed out; the newest is 1"));
+              HasSubstr("ticket 2 was never returned by run; the newest is 1"));
   driver->forget(s);
-  EXPECT_THAT(error_of([&] { driver->submit(s); }), HasSubstr("there is no sequence"));
-  EXPECT_THAT(error_of([&] { driver->forget(s); }), HasSubstr("there is no sequence"));
+  EXPECT_THAT(error_of([&] { driver->submit(s); }), HasSubstr("unknown sequence"));
+  EXPECT_THAT(error_of([&] { driver->forget(s); }), HasSubstr("unknown sequence"));
 }
 
 }  // namespace

@@ -149,16 +149,17 @@ TEST_F(LibraryOfADevice, AFailingCallIsNamed) {
 
 TEST_F(LibraryOfADevice, WrongBuffersAreNamed) {
   library.spoil = [](codegen::LaunchList& w) { w.launches[0].buffers.pop_back(); };
-  EXPECT_EQ(refused(layer()),
-            "node 0 (matmul): the device's library gave a wrong LaunchList: nothing uses buffer 3 of 4");
+  EXPECT_EQ(
+      refused(layer()),
+      "node 0 (matmul): the device's library returned an invalid LaunchList: buffer 3 of 4 is not used by any launch");
   library.spoil = [](codegen::LaunchList& w) { w.launches[0].buffers.push_back(4); };
-  EXPECT_NE(refused(layer()).find("'product' uses buffer 4 of 4"), std::string::npos);
+  EXPECT_NE(refused(layer()).find("'product' uses buffer 4, but there are only 4"), std::string::npos);
   library.spoil = [](codegen::LaunchList& w) { w.launches[0].buffers[1] = -1; };
-  EXPECT_NE(refused(layer()).find("'product' uses buffer -1 of 4"), std::string::npos);
+  EXPECT_NE(refused(layer()).find("'product' uses buffer -1, but there are only 4"), std::string::npos);
   library.spoil = [](codegen::LaunchList& w) { w.launches[0].library = nullptr; };
-  EXPECT_NE(refused(layer()).find("'product' has neither a call nor a kernel"), std::string::npos);
+  EXPECT_NE(refused(layer()).find("'product' has neither a library call nor a kernel"), std::string::npos);
   library.spoil = [](codegen::LaunchList& w) { w.launches.clear(); };
-  EXPECT_NE(refused(layer()).find("nothing uses buffer 0 of 4"), std::string::npos);
+  EXPECT_NE(refused(layer()).find("buffer 0 of 4 is not used"), std::string::npos);
 }
 
 TEST_F(LibraryOfADevice, ASecondResultThatItForgetsIsNamed) {
@@ -172,7 +173,7 @@ TEST_F(LibraryOfADevice, ASecondResultThatItForgetsIsNamed) {
   p.node("sum", {d}, {s});
   p.attrs({{"axes", TUTTI_ATTR_I64, 1, &no}, {"keep", TUTTI_ATTR_I64, 1, &no}});
   p.states = {{"w", TUTTI_NONE, w}, {"s", TUTTI_NONE, s}};
-  EXPECT_NE(refused(p).find("nothing uses buffer 3 of 4"), std::string::npos);
+  EXPECT_NE(refused(p).find("buffer 3 of 4 is not used"), std::string::npos);
   library.ignores_request = false;
   compile(p);
 }

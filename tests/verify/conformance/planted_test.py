@@ -14,11 +14,11 @@ CHECKS = "device.*,run.*,memory.*,product.denormals"
 
 # fault: (the check that must fail, what its finding says)
 EXPECTED = {
-    "last_group": ("device.groups", "1025 x 1 x 1 groups: work-item 0 of group (1024, 0, 0) ran 0 times; look at how launch"),
+    "last_group": ("device.groups", "1025 x 1 x 1 groups: work-item 0 of group (1024, 0, 0) ran 0 times; check how launch"),
     "flat": ("device.groups", "7 x 5 x 3 groups: work-item 0 of group (0, 0, 1) ran 0 times"),
-    "misaligned": ("device.alignment", "starts 8 bytes behind a multiple of 64; look at allocate"),
-    "fake_huge": ("device.memory", "memory of 256.0 MiB does not keep what was written"),
-    "wrong_code": ("device.memory", "that fails is no Code::no_memory: malloc failed; look at allocate: it gives 0"),
+    "misaligned": ("device.alignment", "starts 8 bytes after a multiple of 64; check allocate"),
+    "fake_huge": ("device.memory", "an allocation of 256.0 MiB does not keep the data written"),
+    "wrong_code": ("device.memory", "does not report Code::no_memory: malloc failed; check allocate: it must return 0"),
     "identity": ("device.identity", 'the identity "my device" does not name'),
     "flush": ("product.denormals", "a denormal number of f32, became 0 as a product"),
 }
