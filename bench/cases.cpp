@@ -157,9 +157,9 @@ OpCase parse_op(const std::string& text, bool quick) {
     at = next + more;
     if (!more && shape.size() == kind->usual.size()) return {name, shape};
   }
-  throw invalid(
-      fmt::format("--ops {}: the shape is {} ({} numbers of at least 1)", text, kind->shape_means, kind->usual.size()),
-      fmt::format("--ops {}", OpCase{name, kind->usual}.op + ":" + OpCase{name, kind->usual}.shape_text()));
+  throw invalid(fmt::format("--ops {}: the shape must be {} ({} integers of at least 1)", text, kind->shape_means,
+                            kind->usual.size()),
+                fmt::format("--ops {}", OpCase{name, kind->usual}.op + ":" + OpCase{name, kind->usual}.shape_text()));
 }
 
 Graph build(const OpCase& op, DType dtype) {

@@ -114,7 +114,7 @@ std::string json(const Result& r) {
 Result read_json(const std::string& text, const std::string& name) {
   try {
     Json j = Json::parse(text);
-    if (j.at("tutti_bench") != 1) throw invalid("not of version 1");
+    if (j.at("tutti_bench") != 1) throw invalid("its format version is not 1");
     Result r;
     r.date = j.at("date");
     r.version = j.at("version");
@@ -131,8 +131,8 @@ Result read_json(const std::string& text, const std::string& name) {
     r.notes = j.at("notes").get<std::vector<std::string>>();
     return r;
   } catch (const std::exception& e) {
-    throw invalid(fmt::format("{}: no result of `tutti bench --json`: {}", name, e.what()),
-                  "take it out of the folder");
+    throw invalid(fmt::format("{}: not a result of `tutti bench --json`: {}", name, e.what()),
+                  "remove it from the folder");
   }
 }
 

@@ -50,7 +50,7 @@ class Process {
     } else {
       stop();
       throw invalid(fmt::format("peer {}: cannot run {}: {}", o.name, o.python, std::strerror(error)),
-                    "name an interpreter with --python or TUTTI_PYTHON");
+                    "give a Python interpreter with --python or TUTTI_PYTHON");
     }
   }
   Process(const Process&) = delete;
@@ -67,7 +67,7 @@ class Process {
 
   Json answer() {
     Json reply = Json::parse(read_line(), nullptr, false);
-    if (!reply.is_object()) lost("its answer is no JSON object");
+    if (!reply.is_object()) lost("its answer is not a JSON object");
     if (!reply.contains("error")) return reply;
     bool declined = reply.value("declined", false);
     throw Error(declined ? Code::declined : Code::internal, reply.value("error", std::string("?")));
@@ -77,7 +77,7 @@ class Process {
   std::string read_line() {
     std::string text;
     LineReader::Result got = lines_.next(socket_, text, deadline_in(patience));
-    if (got == LineReader::silent) lost(fmt::format("no answer for {} s", patience));
+    if (got == LineReader::silent) lost(fmt::format("no answer within {} s", patience));
     if (got == LineReader::closed) lost("it has ended");
     return text;
   }
@@ -158,7 +158,7 @@ std::vector<std::unique_ptr<Lane>> peer_lanes(const PeerOptions& options) {
     hello = process->answer();
   } catch (const Error& e) {
     throw invalid(fmt::format("peer {}: {} ({})", options.name, e.what(), options.python),
-                  "name an interpreter that has it with --python or TUTTI_PYTHON");
+                  "give a Python interpreter that has it installed with --python or TUTTI_PYTHON");
   }
   std::vector<std::unique_ptr<Lane>> lanes;
   for (const Json& device : hello.at("devices")) {

@@ -62,10 +62,11 @@ const Measurement* Result::peer_of(const Measurement& m) const {
 
 double ratio(const Measurement& a, const Measurement& b) {
   if (a.of.precision != b.of.precision)
-    throw invalid(fmt::format("{} in {} against {} in {}: times of two precisions are not compared", a.lane,
-                              a.of.precision, b.lane, b.of.precision),
-                  "measure both in one precision");
-  if (a.of != b.of) throw invalid(fmt::format("'{}' against '{}': not the same case", a.of.text(), b.of.text()));
+    throw invalid(fmt::format("{} in {} and {} in {} cannot be compared: the precisions differ", a.lane, a.of.precision,
+                              b.lane, b.of.precision),
+                  "measure both in the same precision");
+  if (a.of != b.of)
+    throw invalid(fmt::format("'{}' and '{}' cannot be compared: they are different cases", a.of.text(), b.of.text()));
   for (const Measurement* m : {&a, &b})
     if (!m->measured()) throw invalid(fmt::format("{} on {}: {}, so it has no time", m->of.text(), m->lane, m->status));
   return a.seconds.median / b.seconds.median;

@@ -83,17 +83,18 @@ std::string y_of_result(const ConvProduct& p, const std::string& e) {
 }
 
 LaunchList conv_product(const Target& t, const ConvProduct& p) {
-  if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("convolution of {}", name(p.dtype)));
+  if (!is_float(p.dtype))
+    throw Error(Code::declined, fmt::format("convolution of dtype {} is not supported", name(p.dtype)));
   if (p.y_elements == 0) return {};
   if (p.depth() == 0) {
-    if (p.bias || p.relu) throw Error(Code::declined, "a convolution over nothing");
+    if (p.bias || p.relu) throw Error(Code::declined, "a convolution without elements to sum is not supported");
     LaunchList list = fill(t, p.dtype, p.y_elements, 0);
     list.launches[0].buffers = {2};  // the result, after the two operands
     return list;
   }
   constexpr int64_t most = 0x7fffff00;
   if (std::max({p.rows(), p.depth(), p.y.span(), p.x.span()}) > most)
-    throw Error(Code::declined, "a convolution whose positions or sums number more than 2^31");
+    throw Error(Code::declined, "a convolution with more than 2^31 positions or summands is not supported");
   bool vectors = t.language->float16() || (t.language->subgroups && t.subgroup == 8);
   if (!t.cpu_like || !vectors) return conv_items(t, p);
   if (t.language->float16())

@@ -59,7 +59,8 @@ Copy as_words(const Copy& c) {
     }
     axes.push_back(along(w.dims.size(), w.dims.size() - 1, 1, 0, 2, 1));
   }
-  if (c.value != 0) throw Error(Code::declined, fmt::format("a fill value other than 0 for {}", name(c.dtype)));
+  if (c.value != 0)
+    throw Error(Code::declined, fmt::format("a fill value other than 0 is not supported for dtype {}", name(c.dtype)));
   return w;
 }
 
@@ -139,8 +140,11 @@ LaunchList copy(const Target& t, const Copy& given) {
   for (const Axes& axes : c.sources)
     for (const SourceAxis& a : axes) border |= range_of(a, dims).first < 0;
   if (border && !t.language->pointers && k.elements > 0x7fffffffu - index_slack)
-    throw Error(Code::declined,
-                fmt::format("a copy with a border of {} elements: GLSL's numbers of so many have no sign", k.elements));
+    throw Error(
+        Code::declined,
+        fmt::format(
+            "a copy with padding of {} elements is not supported: it exceeds the range of signed integers in GLSL",
+            k.elements));
   c.dims = std::move(dims);
   k.write_body = [c = std::move(c), w](const Target& target, Kernel&) { return indexed_copy(target, c, w); };
   return {{dispatch(t, std::move(k), w.groups, std::move(buffers))}, {}};

@@ -18,7 +18,7 @@ Launch launch(const Target& t, Kernel k, int64_t items, std::vector<int> buffers
 }
 
 void fits_int(const char* what, int64_t n) {
-  if (n > 0x7fffffff) throw Error(Code::declined, fmt::format("{} of {} elements", what, n));
+  if (n > 0x7fffffff) throw Error(Code::declined, fmt::format("{} of {} elements is not supported", what, n));
 }
 
 void set_sum(Kernel& k, const Target& t, DType type) {
@@ -88,7 +88,7 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   LaunchList list;
   Element e = element_of(type);
   if (e == Element::boolean || e == Element::u8)
-    throw Error(Code::declined, fmt::format("scatter_add of {}", name(type)));
+    throw Error(Code::declined, fmt::format("scatter_add of dtype {} is not supported", name(type)));
   int64_t total = outer * size * inner, columns = outer * inner;
   if (total == 0) return list;
   fits_int("scatter_add into an axis", size);
@@ -163,7 +163,8 @@ LaunchList iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {
 LaunchList fill(const Target& t, DType type, int64_t n, double value) {
   if (n == 0) return {};
   bool pair = tutti::size_of(type) == 8;
-  if (pair && value != 0) throw Error(Code::declined, fmt::format("fill of {} with {}", name(type), value));
+  if (pair && value != 0)
+    throw Error(Code::declined, fmt::format("fill of dtype {} with {} is not supported", name(type), value));
   Kernel k = portable("fill", {{"T", pair ? Element::u32 : element_of(type)}});
   if (pair) n *= 2;
   k.set("TOTAL", n);
@@ -174,7 +175,8 @@ LaunchList fill(const Target& t, DType type, int64_t n, double value) {
 
 LaunchList fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis& h, const WindowAxis& w) {
   Element e = element_of(type);
-  if (e == Element::boolean || e == Element::u8) throw Error(Code::declined, fmt::format("fold of {}", name(type)));
+  if (e == Element::boolean || e == Element::u8)
+    throw Error(Code::declined, fmt::format("fold of dtype {} is not supported", name(type)));
   int64_t total = planes * h.size * w.size;
   if (total == 0) return {};
   bool few = h.kernel * w.kernel <= 49;

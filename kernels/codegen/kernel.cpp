@@ -25,14 +25,14 @@ Element bound(const std::string& type, const std::map<std::string, Element>& typ
   for (auto& [name, element] : element_names)
     if (type == name) return element;
   auto at = types.find(type);
-  if (at == types.end()) fail(file, line, fmt::format("the type {} is not bound", type));
+  if (at == types.end()) fail(file, line, fmt::format("the type {} is not defined", type));
   return at->second;
 }
 
 const char* text_of(const std::string& name) {
   for (const Text* t = texts; t->name; ++t)
     if (name == t->name) return t->text;
-  throw Error(Code::internal, fmt::format("there is no kernel text {}.k", name));
+  throw Error(Code::internal, fmt::format("there is no kernel source {}.k", name));
 }
 
 /// The body of a text with functions.
@@ -51,7 +51,7 @@ Element element_of(DType t) {
     case DType::boolean: return Element::boolean;
     case DType::f16: return Element::f16;
     case DType::bf16: return Element::bf16;
-    default: throw Error(Code::declined, fmt::format("the portable kernels have no {}", name(t)));
+    default: throw Error(Code::declined, fmt::format("the portable kernels do not support dtype {}", name(t)));
   }
 }
 
@@ -171,14 +171,14 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
       }
     } else {
       fail(file, number,
-           fmt::format("{}: not one of kernel, functions, in, out, shared, local, value, number, stride, data, repeat, "
-                       "rounds, uses, ---",
+           fmt::format("unknown word '{}', expected one of kernel, functions, in, out, shared, local, value, number, "
+                       "stride, data, repeat, rounds, uses, ---",
                        word));
     }
-    if (words.clear(), words >> word) fail(file, number, fmt::format("{}: more than expected", word));
+    if (words.clear(), words >> word) fail(file, number, fmt::format("unexpected '{}' at the end of the line", word));
   }
-  if (!body) fail(file, number, "there is no line --- before the body");
-  if (k.name.empty()) fail(file, 1, "there is no line kernel NAME");
+  if (!body) fail(file, number, "the line '---' before the body is missing");
+  if (k.name.empty()) fail(file, 1, "the line 'kernel NAME' is missing");
   k.body_line = number + 1;
   k.body.assign(std::istreambuf_iterator<char>(lines), {});
   std::string open;  // open brackets
@@ -187,13 +187,20 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
     if (c == '\n') ++at;
     if (c == '(' || c == '{' || c == '[') open += c == '(' ? ')' : c == '{' ? '}' : ']';
     if (c != ')' && c != '}' && c != ']') continue;
-    if (open.empty() || open.back() != c) fail(file, at, fmt::format("{} closes no bracket", c));
+    if (open.empty() || open.back() != c) fail(file, at, fmt::format("unmatched '{}'", c));
     open.pop_back();
   }
-  if (!open.empty()) fail(file, at, fmt::format("{} is missing", open.back()));
+  if (!open.empty()) fail(file, at, fmt::format("'{}' is missing", open.back()));
   bool loops = k.body.find("for (") != std::string::npos || k.body.find("while (") != std::string::npos;
+<<<<<<< HEAD
   if (!functions && loops == k.rounds.empty())  // callers declare the loops of functions
     fail(file, k.body_line, loops ? "the body loops, but there is no line rounds" : "rounds, but the body has no loop");
+=======
+  if (!functions && loops == k.rounds.empty())  // what calls functions knows their loops
+    fail(file, k.body_line,
+         loops ? "the body has a loop, but the line 'rounds' is missing"
+               : "the line 'rounds' is given, but the body has no loop");
+>>>>>>> 77f15fd3 (kernels, verify, bench: say errors plainly)
   return k;
 }
 
@@ -240,11 +247,12 @@ void check_limits(const Target& t, const Kernel& k) {
     throw Error(Code::declined, fmt::format("kernel {}: {}", k.name, why));
   };
   if (k.elements > t.language->most_elements - index_slack)
-    decline(fmt::format("{} elements are more than {} can number", k.elements, t.language->name));
+    decline(fmt::format("{} elements are more than {} can index", k.elements, t.language->name));
   if (uint32_t items = k.local[0] * k.local[1] * k.local[2]; items > t.max_local)
-    decline(fmt::format("{} work-items in a group; this device takes {}", items, t.max_local));
+    decline(fmt::format("{} work-items in a group; this device supports at most {}", items, t.max_local));
   if (double rounds = rounds_of(k); rounds > t.max_rounds)
-    decline(fmt::format("{:.0f} rounds of loops in a work-item; this device makes {}", rounds, t.max_rounds));
+    decline(
+        fmt::format("{:.0f} loop iterations in a work-item; this device supports at most {}", rounds, t.max_rounds));
 }
 
 }  // namespace
@@ -261,7 +269,7 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
     z = ceil_div(y, most);
     y = ceil_div(y, z);
   }
-  if (z > most) throw Error(Code::declined, fmt::format("{} groups of work-items", groups));
+  if (z > most) throw Error(Code::declined, fmt::format("{} groups of work-items are too many", groups));
   d.groups = {static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z)};
   uint64_t items = x * y * z * kernel.local[0] * kernel.local[1] * kernel.local[2];
   kernel.elements = std::max(kernel.elements, items);  // ITEM must fit into IDX
@@ -276,8 +284,8 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
   d.buffers = std::move(buffers);
   d.name = kernel.name;
   if (d.buffers.size() != kernel.params.size())
-    throw Error(Code::internal, fmt::format("kernel {}: {} buffers for {} parameters", kernel.name, d.buffers.size(),
-                                            kernel.params.size()));
+    throw Error(Code::internal, fmt::format("kernel {}: {} buffers given for {} parameters", kernel.name,
+                                            d.buffers.size(), kernel.params.size()));
   d.kernel = std::make_shared<const Kernel>(std::move(kernel));
   return d;
 }

@@ -48,8 +48,8 @@ void Words::set(std::string_view name, std::string definition) {
   auto named = [&](const auto& d) { return d.first == name; };
   auto at = std::find_if(definitions_.begin(), definitions_.end(), named);
   if (name.empty() || at == definitions_.end())
-    throw Error(Code::invalid, fmt::format("the language's words do not define '{}'", name),
-                "name one that they do: kernels/codegen/kernel.h lists them");
+    throw Error(Code::invalid, fmt::format("the language does not define '{}'", name),
+                "use a name listed in kernels/codegen/kernel.h");
   at->second = std::move(definition);
   definitions_.erase(std::remove_if(at + 1, definitions_.end(), named), definitions_.end());
 }
@@ -68,8 +68,8 @@ std::string fill(const std::string& form, std::initializer_list<std::pair<const 
   } catch (const fmt::format_error& e) {
     std::string known;
     for (const auto& [name, value] : fields) known += fmt::format("{}{{{}}}", known.empty() ? "" : ", ", name);
-    throw Error(Code::invalid, fmt::format("a language's form '{}' cannot be filled in: {}", form, e.what()),
-                fmt::format("its fields are {}; a brace of the language itself is written twice", known));
+    throw Error(Code::invalid, fmt::format("the format string '{}' of a language is invalid: {}", form, e.what()),
+                fmt::format("its fields are {}; write literal braces twice", known));
   }
 }
 
@@ -77,7 +77,7 @@ void check_language(const Language& l) {
   auto lacks = [&](bool missing, const char* field) {
     if (missing)
       throw Error(Code::invalid, fmt::format("the language '{}' has no {}", l.name, field),
-                  "begin from a copy of a known one; kernels/codegen/language.h says what each field is");
+                  "start from a copy of an existing language; kernels/codegen/language.h describes each field");
   };
   lacks(l.name.empty(), "name");
   lacks(l.extension.empty(), "extension");

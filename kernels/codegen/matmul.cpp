@@ -73,10 +73,12 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
 LaunchList matmul(const Target& t, const Matmul& p) {
   LaunchList list;
   Element e = element_of(p.dtype);
-  if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("matmul of {}", name(p.dtype)));
+  if (!is_float(p.dtype))
+    throw Error(Code::declined, fmt::format("matmul of dtype {} is not supported", name(p.dtype)));
   int64_t batches = num_elements(p.batch), total = batches * p.m * p.n;
   if (total == 0) return list;
-  if (std::max({p.m, p.n, p.k}) > 0x7fffff00) throw Error(Code::declined, "a matrix dimension beyond 2^31");
+  if (std::max({p.m, p.n, p.k}) > 0x7fffff00)
+    throw Error(Code::declined, "matrix dimensions of 2^31 or more are not supported");
   if (t.cpu_like && p.m * p.n >= 64 && p.k >= 4) {
     if (t.language->float16()) return matmul_panels(t, p);
     if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);

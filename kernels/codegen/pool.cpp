@@ -19,8 +19,10 @@ int64_t unrolled(int64_t count) { return count <= 16 ? count : 8; }
 
 /// The kernel with its window; `count`: taps or windows per work-item.
 Kernel pool_kernel(const char* name, const Pool& p, int64_t count) {
-  if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("a pool of {}", tutti::name(p.dtype)));
-  if (count > 0x7fffffff) throw Error(Code::declined, fmt::format("a pool over windows of {} taps", count));
+  if (!is_float(p.dtype))
+    throw Error(Code::declined, fmt::format("pooling of dtype {} is not supported", tutti::name(p.dtype)));
+  if (count > 0x7fffffff)
+    throw Error(Code::declined, fmt::format("pooling over windows of {} elements is not supported", count));
   Kernel k = portable(name, {{"T", element_of(p.dtype)}});
   const std::pair<const char*, int64_t> numbers[] = {{"H", p.h.size},     {"W", p.w.size},      {"KH", p.h.kernel},
                                                      {"KW", p.w.kernel},  {"OH", p.h.count},    {"OW", p.w.count},

@@ -257,7 +257,8 @@ LaunchList Planned::products() && {
 }
 
 LaunchList planned(const Target& t, const Recurrence& r, const Kind& kind) {
-  if (!is_float(r.dtype)) throw Error(Code::declined, fmt::format("a recurrence of {}", name(r.dtype)));
+  if (!is_float(r.dtype))
+    throw Error(Code::declined, fmt::format("a recurrence of dtype {} is not supported", name(r.dtype)));
   element_of(r.dtype);
   if (std::none_of(r.wanted.begin(), r.wanted.end(), [](bool w) { return w; }) || r.rows * r.cells == 0) return {};
   Planned p(t, r, kind);

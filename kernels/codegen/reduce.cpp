@@ -167,7 +167,7 @@ Chosen apart(const Target& t, const Step& step, const Types& types) {
 }  // namespace
 
 LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std::vector<int64_t>& axes) {
-  if (x.dtype == DType::boolean) throw Error(Code::declined, "the portable kernels do not fold bool");
+  if (x.dtype == DType::boolean) throw Error(Code::declined, "reductions of bool are not supported");
   Element element = element_of(x.dtype), acc = wide(x.dtype);
   LaunchList list;
   int64_t results = 1, count = 1;
@@ -272,7 +272,9 @@ LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_
     s = {total / r, r, 1};
   }
   int64_t length = s.r;
-  if (length > 0x7fffffff) throw Error(Code::declined, fmt::format("argmax over {} elements", length));
+  if (length > 0x7fffffff)
+    throw Error(Code::declined,
+                fmt::format("argmax over {} elements is not supported (the maximum is 2^31 - 1)", length));
   for (int positions = 0;;) {
     Step step = argmax_step(t, s);
     int into = step.pieces == 1 ? 1 : scratch(static_cast<uint64_t>(step.results()) * 4);

@@ -24,7 +24,7 @@ class Rounds {
 
  private:
   [[noreturn]] void wrong() const {
-    throw Error(Code::internal, fmt::format("{}: kernel {}: rounds {}: character {} is not understood", kernel_.file,
+    throw Error(Code::internal, fmt::format("{}: kernel {}: rounds {}: invalid character {}", kernel_.file,
                                             kernel_.name, text_, at_ + 1));
   }
   bool take(char c) {

@@ -77,7 +77,8 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
   for (DType t : out) out_size_.push_back(size_of(t));
   for (size_t k = 0; k < in.size(); ++k) in_[k].slot = slots_++;
   for (size_t k = 0; k < out.size(); ++k) out_slot_.push_back(slots_++);
-  if (dims_.size() > 16) throw Error(Code::declined, "more than 16 dimensions that do not merge");
+  if (dims_.size() > 16)
+    throw Error(Code::declined, "more than 16 dimensions are not supported (after merging adjacent ones)");
 
   // The builder gets input dtypes from the INPUT instructions.
   Builder(*this, code, out, in_place).build();

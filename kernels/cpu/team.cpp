@@ -120,7 +120,8 @@ class Team {
   /// Throws Error(no_memory).
   void reserve(int threads) {
     if (threads > most_threads)
-      throw invalid(fmt::format("{} threads", threads), fmt::format("ask for {} at most", most_threads));
+      throw invalid(fmt::format("{} threads are too many", threads),
+                    fmt::format("use at most {} threads", most_threads));
     while (workers_made_ + 1 < threads) {
       int k = workers_made_ + 1;
       auto worker = std::make_unique<Worker>();
@@ -129,7 +130,7 @@ class Team {
         worker->thread = std::thread([this, k, w = worker.get()] { serve(k, *w); });
       } catch (const std::system_error& e) {
         throw Error(Code::no_memory, fmt::format("thread {} of {} cannot be started: {}", k + 1, threads, e.what()),
-                    "ask for fewer threads");
+                    "use fewer threads");
       }
       workers_[static_cast<size_t>(k)] = std::move(worker);
       workers_made_ = k;

@@ -44,7 +44,7 @@ CompilerInfo find_compiler() {
   std::string macros = output_of(started(info.command + " -march=native -dM -E -x c++ /dev/null"), good);
   info.identity = info.command + " " + flags + sdk::cache_key("", macros);
   if (!good)
-    info.unusable = fmt::format("the C++ compiler '{}' does not run here: {} (install g++ or clang++, or set CXX)",
+    info.unusable = fmt::format("the C++ compiler '{}' cannot be run: {} (install g++ or clang++, or set CXX)",
                                 info.command, sdk::first_error(macros));
   return info;
 }
@@ -52,7 +52,7 @@ CompilerInfo find_compiler() {
 Compiler::Compiler(const CompilerInfo& compiler, const sdk::Host& host) : info_(compiler), host_(host) {
   folder_ = (std::filesystem::temp_directory_path() / "tutti-myplugin-XXXXXX").string();
   if (!mkdtemp(folder_.data()))
-    throw Error(Code::internal, "no folder can be made in the temporary folder", "set TMPDIR to another");
+    throw Error(Code::internal, "cannot create a folder in the temporary folder", "set TMPDIR to another folder");
 }
 
 Compiler::~Compiler() {
@@ -126,7 +126,7 @@ void Compiler::load(const std::string& key, const std::string& file) {
   std::unique_ptr<void, int (*)(void*)> library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL), dlclose);
   if (!library)
     throw Error(Code::compile, fmt::format("compiled kernels cannot be loaded: {}", dlerror()),
-                "set TMPDIR to a folder whose programs may run");
+                "set TMPDIR to a folder from which programs can be executed");
   libraries_.insert_or_assign(key, std::move(library));
 }
 

@@ -37,8 +37,8 @@ const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNode
 const RenderedWork& RenderCache::pass(const Program& program, const Fusion& fusion) {
   KeyBytes key;
   key.add('p').add_all(fusion.code).add_all(fusion.dims).add(fusion.exact);
-  for (uint32_t v : fusion.inputs) key.add_type(program.type(v));
-  for (uint32_t v : fusion.outputs) key.add_type(program.type(v));
+  for (uint32_t v : fusion.inputs) key.add(program.type(v));
+  for (uint32_t v : fusion.outputs) key.add(program.type(v));
   return kept(key.take(), [&] { return render(program, traits_, fusion); });
 }
 

@@ -235,11 +235,11 @@ TEST(BenchRatio, OnlyOfOneCaseInOnePrecision) {
       EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
     }
   };
-  refused(a, synthetic("torch:cpu", 2, "bf16"), "two precisions");
-  refused(synthetic("cuda:0", 1, "tf32"), b, "two precisions");
+  refused(a, synthetic("torch:cpu", 2, "bf16"), "the precisions differ");
+  refused(synthetic("cuda:0", 1, "tf32"), b, "the precisions differ");
   Measurement other = b;
   other.of.detail = "4-3, batch 4";
-  refused(a, other, "not the same case");
+  refused(a, other, "they are different cases");
   other = b;
   other.status = "declined";
   refused(a, other, "declined");

@@ -117,7 +117,7 @@ class Bench(harness.Case):
         (runs / "broken.json").write_text("{")
         page = self.folder / "b.html"
         result = self.done(*args, "--history", runs, "--report", page)
-        self.assertIn("broken.json: no result of", result.stderr)
+        self.assertIn("broken.json: not a result of", result.stderr)
         text, tree = self.page_of(page)
         self.assertIn("1 runs of other machines", text)
         self.assertIn("2020-01-01", text)

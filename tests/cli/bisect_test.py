@@ -136,8 +136,8 @@ class Bisect(harness.Case):
         for command in (["replay"], ["parity", "--against"]):
             self.assertNotIn("checkpoint", self.fails(2, ["other.safetensors", "damaged"], *command, other).stderr)
         self.train(*harness.MLP, "--device", "reference:0", "--steps", "1", "--checkpoint", other)
-        self.fails(2, ["not a replay file", "its format is"], "replay", other)
-        self.fails(2, ["not a parity record", "its format is"], "parity", "--against", other)
+        self.fails(2, ["not a valid replay file", "its format is"], "replay", other)
+        self.fails(2, ["not a valid parity record", "its format is"], "parity", "--against", other)
         self.plant("softmax")
         self.bisect("--save", other)
         whole = other.read_bytes()

@@ -98,7 +98,7 @@ class Parity(harness.Case):
     def test_bad_input(self):
         self.fails(2, ["unknown op 'nop'", "tutti ops"], "parity", "--ops", "add,nop")
         self.fails(2, ["unknown device 'nothing:0'"], "parity", "--device", "nothing:0", "--ops", "add")
-        self.fails(2, ["no sample of add"], "parity", "--case", "add:99:forward:f32")
+        self.fails(2, ["not a sample of add"], "parity", "--case", "add:99:forward:f32")
         self.fails(2, ["there is no such case", "add:0:all:f32"], "parity", "--case", "add:0:d7:f32")
         self.fails(2, ["no such case", "add:0:all.large:f32"], "parity", "--case", "add:0:all.larger:f32")
         self.fails(2, ["unknown model 'rnn'"], "parity", "--model", "rnn")

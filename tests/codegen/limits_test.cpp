@@ -30,7 +30,7 @@ std::vector<std::string> within(const Target& t, const std::vector<Case>& all) {
       works.emplace_back(&c, std::move(work));
     } catch (const Error& e) {
       EXPECT_EQ(e.code, Code::declined);
-      EXPECT_NE(std::string(e.what()).find("rounds of loops in a work-item"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("loop iterations in a work-item"), std::string::npos) << e.what();
       declined.push_back(c.name);
     }
   if (works.empty()) return declined;
@@ -118,10 +118,10 @@ TEST(Limits, ALaunchThatExceedsThemIsDeclined) {
   EXPECT_NO_THROW(dispatch(t, looping("N * M"), 1, {0}));
   Error e = test::error_from([&] { dispatch(t, looping("N * M + 1"), 1, {0}); });
   EXPECT_EQ(e.code, Code::declined);
-  EXPECT_STREQ(e.what(), "kernel a: 71 rounds of loops in a work-item; this device makes 70");
+  EXPECT_STREQ(e.what(), "kernel a: 71 loop iterations in a work-item; this device supports at most 70");
   t.max_local = 7;
   e = test::error_from([&] { dispatch(t, looping("N"), 1, {0}); });
-  EXPECT_STREQ(e.what(), "kernel a: 8 work-items in a group; this device takes 7");
+  EXPECT_STREQ(e.what(), "kernel a: 8 work-items in a group; this device supports at most 7");
   EXPECT_EQ(render(t, *dispatch_items(t, looping("N"), 20, {0}).kernel).local[0], 7u);
 }
 

@@ -30,7 +30,7 @@ TEST(OwnLanguage, WordsAreReplacedByName) {
   EXPECT_EQ(words.text(), "#define A 1\n#define F(x) (x)\nint f(int x) { return 2; }\ntypedef int I;\n");
   Error e = test::error_from([&] { words.set("G", ""); });
   EXPECT_EQ(e.code, Code::invalid);
-  EXPECT_NE(std::string(e.what()).find("do not define 'G'"), std::string::npos) << e.what();
+  EXPECT_NE(std::string(e.what()).find("does not define 'G'"), std::string::npos) << e.what();
   for (const char* name : {"PRECISE", "MUL_HI", "NAN_OF", "LID", "GRP", "BARRIER", "F32", "AS_F32", "FLOAT4"})
     for (const Language* l : {&Language::opencl_c(), &Language::glsl(), &Language::cuda_c(), &Language::cpp()}) {
       Words known = l->words;

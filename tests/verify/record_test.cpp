@@ -75,14 +75,14 @@ TEST_F(RecordFile, OtherCasesAreRefused) {
   parity::Record r = recorded();
   r.cases.at("add:0:forward:f32").fingerprint[0] ^= 1;
   std::string error = error_of([&] { parity::cases_of(r, {}); });
-  EXPECT_TRUE(has(error, "add:0:forward:f32 is another one here"));
+  EXPECT_TRUE(has(error, "case add:0:forward:f32 of the recorded file differs"));
   EXPECT_TRUE(has(error, "tutti 1.2"));
   parity::Record other = recorded();
   other.seed = 10;
-  EXPECT_TRUE(has(error_of([&] { parity::cases_of(other, {}); }), "is another one here"));
+  EXPECT_TRUE(has(error_of([&] { parity::cases_of(other, {}); }), "differs from this build's"));
   r = recorded();
   r.cases["add:99:forward:f32"] = r.cases.at("add:0:forward:f32");
-  EXPECT_TRUE(has(error_of([&] { parity::cases_of(r, {}); }), "no sample of add"));
+  EXPECT_TRUE(has(error_of([&] { parity::cases_of(r, {}); }), "not a sample of add"));
 }
 
 TEST_F(RecordFile, DamagedFilesAreRefused) {
@@ -96,11 +96,11 @@ TEST_F(RecordFile, DamagedFilesAreRefused) {
   };
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("format") = "x"; }), "its format is 'x'"));
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.erase("seed"); }), "no 'seed'"));
-  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("seed") = "-1"; }), "no whole number"));
-  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("cases") = "[]"; }), "no JSON object"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("seed") = "-1"; }), "not an integer"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("cases") = "[]"; }), "not a JSON object"));
   HostTensor row = host_tensor(DType::f32, {2000}, std::vector<float>(2000));
   EXPECT_TRUE(has(reading([&](Checkpoint& c) { c.tensors.begin()->second = row; }), "at most 1024"));
-  EXPECT_TRUE(has(reading([&](Checkpoint& c) { c.tensors["nop/y0"] = row; }), "is of no case"));
+  EXPECT_TRUE(has(reading([&](Checkpoint& c) { c.tensors["nop/y0"] = row; }), "does not belong to a case"));
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.tensors.begin()->second.bytes[0] ^= std::byte{1}; }), "its checksum"));
 }
 

@@ -66,8 +66,8 @@ class Bisection {
   }
 
   BisectResult run() {
-    if (o_.batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", o_.batch));
-    if (o_.steps < 1) throw invalid(fmt::format("steps {}: at least 1 is needed", o_.steps));
+    if (o_.batch < 1) throw invalid(fmt::format("batch is {}, must be at least 1", o_.batch));
+    if (o_.steps < 1) throw invalid(fmt::format("steps is {}, must be at least 1", o_.steps));
     if (o_.batch > o_.set->size())
       throw invalid(fmt::format("data set '{}' has {} samples, fewer than one batch of {}", o_.set->name,
                                 o_.set->size(), o_.batch),

@@ -40,13 +40,13 @@ void expect(const Tensors& tensors, const std::string& what, const std::string& 
   auto it = tensors.find(name);
   if (it == tensors.end()) throw invalid(fmt::format("no tensor '{}{}'", what, name));
   if (it->second.type != type)
-    throw invalid(
-        fmt::format("tensor '{}{}' is {}, the graph has {}", what, name, to_string(it->second.type), to_string(type)));
+    throw invalid(fmt::format("tensor '{}{}' is {}, but the graph has {}", what, name, to_string(it->second.type),
+                              to_string(type)));
 }
 
 std::string text_at(const json& j, const char* key) {
   if (!j.is_object() || !j.contains(key) || !j[key].is_string())
-    throw invalid(fmt::format("the metadata 'answers' has no text '{}'", key));
+    throw invalid(fmt::format("the metadata 'answers' has no string '{}'", key));
   return j[key].get<std::string>();
 }
 
@@ -60,7 +60,7 @@ Replay read(const Checkpoint& c) {
   for (const ValueInfo& v : r.graph.values())
     if (v.role == Role::feed || v.role == Role::state) expect(r.inputs, "input/", v.name, v.type);
   json answers = parsed(c, "answers");
-  if (!answers.is_array() || answers.size() > 16) throw invalid("the metadata 'answers' is no short list");
+  if (!answers.is_array() || answers.size() > 16) throw invalid("the metadata 'answers' must be a short list");
   for (size_t k = 0; k < answers.size(); ++k)
     r.answers.push_back({text_at(answers[k], "id"), text_at(answers[k], "name"), text_at(answers[k], "driver"),
                          text_at(answers[k], "how"), take(c, fmt::format("answer/{}/", k))});

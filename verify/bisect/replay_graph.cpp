@@ -24,18 +24,18 @@ const json& member(const json& j, const char* key) {
 
 const json& list(const json& j, const char* key, size_t most = most_entries) {
   const json& l = member(j, key);
-  if (!l.is_array() || l.size() > most) fail(fmt::format("'{}' is no list of at most {} entries", key, most));
+  if (!l.is_array() || l.size() > most) fail(fmt::format("'{}' must be a list of at most {} entries", key, most));
   return l;
 }
 
 std::string text(const json& j, const char* key) {
   const json& t = member(j, key);
-  if (!t.is_string()) fail(fmt::format("'{}' is no text", key));
+  if (!t.is_string()) fail(fmt::format("'{}' must be a string", key));
   return t.get<std::string>();
 }
 
 int64_t whole(const json& j) {
-  if (!j.is_number_integer()) fail(fmt::format("'{}' is no whole number", j.dump(-1, ' ', true)));
+  if (!j.is_number_integer()) fail(fmt::format("'{}' must be an integer", j.dump(-1, ' ', true)));
   return j.get<int64_t>();
 }
 
@@ -63,7 +63,7 @@ ordered_json attrs_json(const Attrs& attrs) {
 }
 
 double real(const json& j) {
-  if (!j.is_string()) fail(fmt::format("'{}' is not a number in quotes", j.dump(-1, ' ', true)));
+  if (!j.is_string()) fail(fmt::format("'{}' must be a number in quotes", j.dump(-1, ' ', true)));
   auto digits = j.get<std::string>();
   std::optional<double> x = parse_number<double>(digits);
   if (!x) fail(fmt::format("'{}' is not a number", digits));
@@ -71,10 +71,11 @@ double real(const json& j) {
 }
 
 Attrs attrs_from(const json& j) {
-  if (!j.is_object()) fail("'attrs' is no object");
+  if (!j.is_object()) fail("'attrs' must be an object");
   Attrs attrs;
   for (const auto& [name, value] : j.items()) {
-    if (!value.is_object() || value.size() != 1) fail(fmt::format("attribute '{}' has not one kind", name));
+    if (!value.is_object() || value.size() != 1)
+      fail(fmt::format("all elements of attribute '{}' must have the same kind", name));
     if (value.contains("ints")) {
       Ints ints;
       for (const json& i : list(value, "ints")) ints.push_back(whole(i));
@@ -128,7 +129,7 @@ class Builder {
 
   void take(Value v) {
     elements_ += num_elements(v.shape());
-    if (elements_ > most_elements) fail(fmt::format("its values have more than {} elements", most_elements));
+    if (elements_ > most_elements) fail(fmt::format("its values have more than {} elements in total", most_elements));
     values_.push_back(v);
   }
 
@@ -139,13 +140,13 @@ class Builder {
     if (role == "feed") return take(g_.feed(text(j, "name"), type));
     if (role == "state") {
       std::string name = text(j, "name");
-      if (g_.find_state(name)) fail(fmt::format("state '{}' is there twice", name));
+      if (g_.find_state(name)) fail(fmt::format("state '{}' occurs twice", name));
       return take(g_.state(name, type));
     }
     if (role != "constant") fail(fmt::format("unknown role '{}'", role));
     auto it = constants_.find(fmt::format("constant/{}", values_.size()));
     if (it == constants_.end() || it->second.type != type)
-      fail(fmt::format("constant {} is not in the file as {}", values_.size(), to_string(type)));
+      fail(fmt::format("the file has no constant {} of type {}", values_.size(), to_string(type)));
     std::vector<std::byte> bytes(num_bytes(type));
     store_tensor(it->second, bytes.data());
     take(g_.constant(type, std::move(bytes)));
@@ -156,7 +157,8 @@ class Builder {
     const OpDef* op = find_op(name);
     if (!op) fail(fmt::format("unknown op '{}'", name));
     if (int64_t version = whole(member(j, "version")); version != op->version)
-      fail(fmt::format("version {} of '{}', this is {}", version, name, op->version));
+      fail(
+          fmt::format("version {} of op '{}' is not supported; this build has version {}", version, name, op->version));
     Values in;
     for (const json& i : list(j, "inputs")) in.push_back(value(i));
     g_.set_origin({text(j, "label"), phase_from(j)});

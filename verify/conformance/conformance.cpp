@@ -42,9 +42,9 @@ Checks chosen(const std::string& only) {
 Manifest manifest_of(const fs::path& given) {
   std::error_code ec;
   fs::path file = fs::canonical(given, ec);
-  if (ec) throw invalid(fmt::format("{}: {}", given.string(), ec.message()), "name a plugin's library");
+  if (ec) throw invalid(fmt::format("{}: {}", given.string(), ec.message()), "give the path of a plugin's library");
   if (!fs::is_regular_file(file))
-    throw invalid(fmt::format("{}: is not a file", given.string()), "name a plugin's library");
+    throw invalid(fmt::format("{}: is not a file", given.string()), "give the path of a plugin's library");
   std::vector<fs::path> candidates;
   if (file.extension() == ".json") {
     candidates = {file};
@@ -61,7 +61,7 @@ Manifest manifest_of(const fs::path& given) {
     } catch (const Error& e) {
       problems += fmt::format("; {}", e.what());
     }
-  throw invalid(fmt::format("{}: no manifest beside it names this library{}", given.string(), problems),
+  throw invalid(fmt::format("{}: no manifest in the same folder names this library{}", given.string(), problems),
                 "a plugin is a library with its manifest NAME.json in the same folder (docs/PLUGINS.md)");
 }
 
@@ -87,7 +87,7 @@ void check_index(const Setup& setup, double timeout) {
   Checks one = {{"init.devices", "", look}};
   Event e = Child(setup, one, 0, 1).next(timeout);
   if (e.kind == Event::result && e.outcome == Outcome::unsupported)
-    throw invalid(fmt::format("--device-index {}: {}", setup.device, e.why), "name one of them");
+    throw invalid(fmt::format("--device-index {}: {}", setup.device, e.why), "use one of these indices");
 }
 
 /// Runs the selected checks, each group in its own processes, and records their output and exit status.
@@ -183,7 +183,7 @@ class Runner {
       if (r.outcome == Outcome::pass) {
         if (e.may_pass) break;
         r.outcome = Outcome::fail;
-        r.why = fmt::format("passes, but the manifest expects it to fail ({}): take '{}' from its list", e.reason,
+        r.why = fmt::format("passes, but the manifest expects it to fail ({}): remove '{}' from its list", e.reason,
                             e.pattern);
       } else {
         r.outcome = Outcome::expected;
@@ -237,7 +237,8 @@ std::vector<Result> list(const std::string& only) {
 Report run(const Options& options) {
   Setup setup = setup_of(options);
   if (list(options.only).empty())
-    throw invalid(fmt::format("no check fits '{}'", options.only), "--list names all; * stands for any characters");
+    throw invalid(fmt::format("no check matches '{}'", options.only),
+                  "--list shows all checks; * matches any characters");
   check_index(setup, options.timeout);
   Report report{.manifest = setup.manifest, .device = "", .results = {}};
   Checks checks = chosen(options.only);

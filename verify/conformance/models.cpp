@@ -113,7 +113,8 @@ void determinism(const std::string& name, PluginUnderTest& plugin, Findings& f) 
   b.steps(6);
   auto first = a.states(), second = b.states();
   for (const auto& [state, bytes] : first)
-    if (bytes != second.at(state)) f.add(fmt::format("two trainings from one seed part in state '{}'", state));
+    if (bytes != second.at(state))
+      f.add(fmt::format("two training runs with the same seed differ in state '{}'", state));
 }
 
 }  // namespace

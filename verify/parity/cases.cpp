@@ -151,12 +151,12 @@ CaseId parse_case(const std::string& text) {
   auto fail = [&](const std::string& why, const std::string& remedy) {
     throw invalid(fmt::format("case {}: {}", text, why), remedy);
   };
-  if (part.size() != 4) fail("is not OP:SAMPLE:WHAT:DTYPE", "write it like matmul:0:all:f32");
+  if (part.size() != 4) fail("is not OP:SAMPLE:WHAT:DTYPE", "use the form of matmul:0:all:f32");
   CaseId id;
   if (!(id.op = find_op(part[0]))) fail(fmt::format("unknown op '{}'", part[0]), "`tutti ops` lists them");
   id.sample = parse_number<size_t>(part[1]).value_or(id.op->samples.size());
   if (id.sample >= id.op->samples.size())
-    fail(fmt::format("'{}' is no sample of {}", part[1], part[0]),
+    fail(fmt::format("'{}' is not a sample of {}", part[1], part[0]),
          fmt::format("{} has samples 0 to {}", part[0], id.op->samples.size() - 1));
   size_t dot = std::min(part[2].find('.'), part[2].size());
   id.what = part[2].substr(0, dot);
@@ -169,7 +169,7 @@ CaseId parse_case(const std::string& text) {
     std::string others;
     for (const CaseId& k : cases_of(*id.op, Extent::full))
       if (k.sample == id.sample) others += (others.empty() ? "" : ", ") + k.text();
-    fail("there is no such case", "this sample has: " + others);
+    fail("there is no such case", "the cases of this sample are: " + others);
   }
   return id;
 }

@@ -114,7 +114,7 @@ Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
                    const std::function<double()>& conditioning, const Tensor* terms) {
   if (got.type.shape != want.type.shape || got.type.dtype != want.type.dtype || got.at.size() != want.at.size())
     return {false, infinite, infinite, 0,
-            fmt::format("the type is {}, not {}", to_string(got.type), to_string(want.type))};
+            fmt::format("the type is {}, expected {}", to_string(got.type), to_string(want.type))};
   double scale = rms(want.at);
   Difference d = judge(got, want, bound, scale, terms);
   if (d.ok || bound.equal() || !conditioning) return d;

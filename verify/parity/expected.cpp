@@ -70,7 +70,7 @@ void settle(CaseResult& result, const Device& device, const std::vector<Expected
     if (result.outcome == Outcome::pass) {
       if (e.may_pass) return;
       result.outcome = Outcome::fail;
-      result.why = fmt::format("passes, but the manifest of {} expects it to fail ({}): take '{}' from its list",
+      result.why = fmt::format("passes, but the manifest of {} expects it to fail ({}): remove '{}' from its list",
                                device.plugin, e.reason, e.pattern);
     } else if (result.outcome != Outcome::no_room) {
       result.outcome = Outcome::expected;

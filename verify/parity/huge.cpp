@@ -132,7 +132,7 @@ std::string difference(const Tensor& got, const Probe& probe) {
   int64_t width = got.shape().empty() ? 1 : got.shape().back();
   for (size_t e = 0; e < got.at.size(); ++e) {
     double want = probe.want(static_cast<int64_t>(e) / width, static_cast<int64_t>(e) % width);
-    if (got.at[e] != want) return fmt::format("element {} is {}, not {}", e, got.at[e], want);
+    if (got.at[e] != want) return fmt::format("element {} is {}, expected {}", e, got.at[e], want);
   }
   return {};
 }
@@ -150,10 +150,10 @@ CaseResult run_huge(const Device& device, const CaseId& id) {
     return result;
   };
   uint64_t need = c.big.bytes() * (c.transposed ? 2 : 1), slack = uint64_t{1} << 30;
-  if (is_reference(device)) return no_room("the reference holds every element as 8 bytes more than once");
+  if (is_reference(device)) return no_room("the reference backend keeps every element in 8 bytes, more than once");
   bool on_host = device.kind == DeviceKind::cpu || device.kind == DeviceKind::software;
   if (uint64_t left = host_memory_left(); on_host && left < need + slack)
-    return no_room(fmt::format("needs {} bytes, the machine has {} free", need + slack, left));
+    return no_room(fmt::format("needs {} bytes of memory, but the machine has only {} free", need + slack, left));
   try {
     Session session(device);
     Graph maker;

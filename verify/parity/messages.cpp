@@ -51,7 +51,7 @@ Job parse_job(const std::string& text) try {
   for (const json& id : j.at("cases")) job.cases.push_back(parse_case(id.get<std::string>()));
   return job;
 } catch (const json::exception& e) {
-  throw invalid(fmt::format("no job for a process of parity: {}", e.what()), "tutti parity --help");
+  throw invalid(fmt::format("invalid job for a parity worker process: {}", e.what()), "tutti parity --help");
 }
 
 std::string to_line(const Message& m) {
@@ -82,8 +82,7 @@ Message parse_message(const std::string& line) try {
   for (const json& t : j.at("seen")) m.seen.push_back(tensor(t));
   return m;
 } catch (const std::exception& e) {
-  throw Error(Code::internal,
-              fmt::format("a process of parity sent a line that is none of its messages: {}", e.what()));
+  throw Error(Code::internal, fmt::format("a parity worker process sent an invalid message: {}", e.what()));
 }
 
 }  // namespace tutti::parity

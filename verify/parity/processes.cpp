@@ -203,7 +203,7 @@ class Pool {
         m.problem = e.what();
       }
       if (!m.ready && m.problem.empty() && (w.finished() || m.id != cases_[w.case_number()].text()))
-        m.problem = fmt::format("it answered for {} out of turn", m.id);
+        m.problem = fmt::format("it answered for {}, which it was not asked for", m.id);
       take(w, std::move(m));
       if (!w.problem.empty()) return false;
     }
@@ -234,7 +234,8 @@ class Pool {
     silent_[w.share.device] += silent;
     if (w.finished()) {
       if (silent || e.exit_code != 0)
-        report_.remarks.push_back(fmt::format("the process of {} on {} {} after its last case", op, on.device.id, how));
+        report_.remarks.push_back(
+            fmt::format("the worker process of {} on {} {} after its last case", op, on.device.id, how));
       return;
     }
     std::string where = w.ready ? "in " + cases_[w.case_number()].text() : "before its first case";

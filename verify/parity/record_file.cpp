@@ -18,7 +18,7 @@ constexpr FileKind kind = {"tutti parity record 1", "parity record", "`tutti par
 
 uint64_t seed_from(const std::string& text) {
   std::optional<uint64_t> seed = parse_number<uint64_t>(text);
-  if (!seed) throw invalid(fmt::format("the seed '{}' is no whole number", text));
+  if (!seed) throw invalid(fmt::format("the seed '{}' is not an integer", text));
   return *seed;
 }
 
@@ -33,7 +33,7 @@ Record read(const Checkpoint& c) {
   json cases = parse_strict(metadata(c, "cases"), {}, [](size_t, const std::string& what) {
     throw invalid(fmt::format("the metadata 'cases' {}", what));
   });
-  if (!cases.is_object()) throw invalid("the metadata 'cases' is no JSON object");
+  if (!cases.is_object()) throw invalid("the metadata 'cases' is not a JSON object");
   for (const auto& [text, mark] : cases.items()) {
     if (!mark.is_string()) throw invalid(fmt::format("case {} has no fingerprint", text));
     r.cases[text].fingerprint = mark.get<std::string>();
@@ -42,9 +42,9 @@ Record read(const Checkpoint& c) {
     size_t slash = name.rfind('/');
     auto at = r.cases.find(name.substr(0, slash));
     if (slash == std::string::npos || at == r.cases.end())
-      throw invalid(fmt::format("tensor '{}' is of no case", name));
+      throw invalid(fmt::format("tensor '{}' does not belong to a case", name));
     if (t.type.shape.size() != 1 || t.type.shape[0] > static_cast<int64_t>(most_recorded))
-      throw invalid(fmt::format("tensor '{}' is {}, expected at most {} numbers in a row", name, to_string(t.type),
+      throw invalid(fmt::format("tensor '{}' is {}, expected a vector of at most {} numbers", name, to_string(t.type),
                                 most_recorded));
     at->second.results.emplace(name.substr(slash + 1), tensor_from(t.type, t.bytes.data()));
   }

@@ -40,7 +40,7 @@ Checkpoint read_whole(const std::string& path, const FileKind& kind) {
     throw invalid(fmt::format("{}: there is no such file", path),
                   fmt::format("check the path; {} writes a {}", kind.writer, kind.what));
   if (!std::filesystem::is_regular_file(path, ec))
-    throw invalid(fmt::format("{}: not a regular file", path), fmt::format("name a file that {} wrote", kind.writer));
+    throw invalid(fmt::format("{}: not a regular file", path), fmt::format("give a file written by {}", kind.writer));
   if (access(path.c_str(), R_OK) != 0)
     throw invalid(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)), "check its permissions");
   try {
@@ -48,7 +48,7 @@ Checkpoint read_whole(const std::string& path, const FileKind& kind) {
   } catch (const Error& e) {
     if (e.code != Code::invalid) throw;
     throw invalid(fmt::format("{} (damaged, or not a {})", e.what(), kind.what),
-                  fmt::format("copy it again from where {} wrote it, or write it anew", kind.writer));
+                  fmt::format("copy it again from where {} wrote it, or write it again", kind.writer));
   }
 }
 
@@ -81,10 +81,10 @@ void read_tensor_file(const std::string& path, const FileKind& kind,
     take(c);
     auto it = c.metadata.find(checksum_key);
     if (it != c.metadata.end() && it->second != checksum(c))
-      throw invalid("it is damaged: its contents do not fit its checksum");
+      throw invalid("it is damaged: its contents do not match its checksum");
   } catch (const Error& e) {
-    throw invalid(fmt::format("{}: not a {} that can be used: {}", path, kind.what, e.what()),
-                  fmt::format("use a file as {} of this version wrote it", kind.writer));
+    throw invalid(fmt::format("{}: not a valid {}: {}", path, kind.what, e.what()),
+                  fmt::format("use a file written by {} of this version", kind.writer));
   }
 }
 

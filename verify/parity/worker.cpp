@@ -27,7 +27,7 @@ class Answers {
     std::string line = to_line(message);
     for (size_t done = 0; done < line.size();) {
       ssize_t n = ::write(to_, line.data() + done, line.size() - done);
-      if (n < 0 && errno != EINTR) throw Error(Code::internal, "nobody listens any more");
+      if (n < 0 && errno != EINTR) throw Error(Code::internal, "the parent process has closed the connection");
       done += n > 0 ? static_cast<size_t>(n) : 0;
     }
   }

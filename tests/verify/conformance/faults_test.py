@@ -26,7 +26,7 @@ EXPECTED = {
     "lost": ("run.result", "run.result", "TUTTI_DEVICE_LOST: the device is gone"),
     "leak": ("memory.*", "memory.release", "in use after release"),
     "leak_memory": ("memory.*", "memory.returned", "the process grows by"),
-    "nondeterministic": ("model.same_mlp", "model.same_mlp", "part in state"),
+    "nondeterministic": ("model.same_mlp", "model.same_mlp", "differ in state"),
     "shared": ("memory.*", "memory.reopened", "in use in a new session"),
     "stale_read": ("run.*", "run.result", "of the state is"),
     "stale_feed": ("run.*", "run.result", "of the state is"),

@@ -125,7 +125,7 @@ class Processes(harness.Case):
     def test_a_crash_at_the_end_is_told(self):
         document, log = run("crash_end", "--jobs", "2")
         self.assertEqual((document["ok"], outcomes(document)), (False, self.sound))
-        remark = "the process of relu on mock:0 died of signal 11 (SIGSEGV: Segmentation fault) after its last case"
+        remark = "the worker process of relu on mock:0 died of signal 11 (SIGSEGV: Segmentation fault) after its last case"
         self.assertIn(remark, document["remarks"])
         self.assertIn(remark, log)
 
@@ -181,7 +181,7 @@ class Processes(harness.Case):
     def test_bad_input(self):
         for said, *wrong in (("--jobs -1", "--jobs", "-1"), ("--jobs 257", "--jobs", "257"),
                              ("--timeout 0", "--jobs", "2", "--timeout", "0"), ("add --jobs", "--timeout", "5"),
-                             ("excludes", "--jobs", "2", "--model", "mlp"), ("no job", "--job", "{}")):
+                             ("excludes", "--jobs", "2", "--model", "mlp"), ("invalid job", "--job", "{}")):
             self.fails(2, [said], *QUICK, *wrong, env=environment())
 
 
