@@ -192,15 +192,10 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
   }
   if (!open.empty()) fail(file, at, fmt::format("'{}' is missing", open.back()));
   bool loops = k.body.find("for (") != std::string::npos || k.body.find("while (") != std::string::npos;
-<<<<<<< HEAD
   if (!functions && loops == k.rounds.empty())  // callers declare the loops of functions
-    fail(file, k.body_line, loops ? "the body loops, but there is no line rounds" : "rounds, but the body has no loop");
-=======
-  if (!functions && loops == k.rounds.empty())  // what calls functions knows their loops
     fail(file, k.body_line,
          loops ? "the body has a loop, but the line 'rounds' is missing"
                : "the line 'rounds' is given, but the body has no loop");
->>>>>>> 77f15fd3 (kernels, verify, bench: say errors plainly)
   return k;
 }
 

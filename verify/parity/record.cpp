@@ -96,15 +96,9 @@ std::vector<CaseId> cases_of(const Record& r, const std::vector<const OpDef*>& o
   for (const auto& [text, recorded] : r.cases) {
     const OpDef* op = find_op(text.substr(0, text.find(':')));
     if (!ops.empty() && std::ranges::find(ops, op) == ops.end()) continue;
-<<<<<<< HEAD
     auto fail = [&, &text = text](const std::string& why) {  // clang 14 cannot capture structured bindings
-      throw invalid(fmt::format("the record's case {} is another one here: {}", text, why),
-                    fmt::format("record anew with this version; the file is of tutti {}", r.version));
-=======
-    auto fail = [&, &text = text](const std::string& why) {  // clang 14 captures no binding
       throw invalid(fmt::format("case {} of the recorded file differs from this build's: {}", text, why),
                     fmt::format("record the file again with this version; it was recorded by tutti {}", r.version));
->>>>>>> 77f15fd3 (kernels, verify, bench: say errors plainly)
     };
     try {
       cases.push_back(parse_case(text));
