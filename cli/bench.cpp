@@ -112,7 +112,7 @@ void BenchCommand::check() const {
     if (std::ranges::find(peer_names, name) == std::end(peer_names))
       throw invalid(fmt::format("--peer: unknown peer '{}'", name), "use torch, jax or tinygrad");
   if (!history.empty() && !fs::is_directory(history))
-    throw invalid(fmt::format("--history {}: no such folder", history), "name a folder of `tutti bench --json` files");
+    throw invalid(fmt::format("--history {}: no such folder", history), "give a folder of `tutti bench --json` files");
   if (!history.empty() && report.empty())
     throw invalid("--history: has no effect without --report", "add --report FILE");
   if (batch_named && run.trainer.batch < 1)
@@ -164,7 +164,8 @@ std::vector<Device> BenchCommand::chosen_devices() const {
 std::vector<Precision> BenchCommand::chosen_precisions() const {
   std::vector<Precision> all;
   for (const std::string& name : split(precisions, ',')) all.push_back(parse_precision(name));
-  if (all.empty()) throw invalid(fmt::format("--precision '{}': none named", precisions), "--precision f32");
+  if (all.empty())
+    throw invalid(fmt::format("--precision '{}': no precision given", precisions), "for example --precision f32");
   return all;
 }
 
@@ -188,10 +189,10 @@ void BenchCommand::check_model_options(const std::vector<std::string>& names) co
     if (o.set && std::ranges::none_of(names, [&](const std::string& name) { return takes(name, o.name); }))
       throw invalid(fmt::format("--{}: has no effect on {}", o.name,
                                 names.empty() ? "ops" : fmt::format("{}", fmt::join(names, ", "))),
-                    "leave it out, or choose another model");
+                    "omit it, or choose another model");
   for (const Option& o : {Option{"batch", batch_named}, {"optimizer", !run.optimizer.empty()}})
     if (o.set && names.empty())
-      throw invalid(fmt::format("--{}: has no effect on ops", o.name), "leave it out, or name models: --models mlp");
+      throw invalid(fmt::format("--{}: has no effect on ops", o.name), "omit it, or give models: --models mlp");
 }
 
 std::pair<std::string, std::string> BenchCommand::measured(const std::string& name) const {
@@ -271,7 +272,7 @@ void BenchCommand::add_peer(const std::string& peer, std::vector<std::unique_ptr
     for (auto& lane : bench::peer_lanes(o)) lanes.push_back(std::move(lane));
   } catch (const Error& e) {
     result.notes.push_back(fmt::format("{}; {}", e.what(), e.remedy));
-    print_err("{}; going on without it\n", result.notes.back());
+    print_err("{}; continuing without it\n", result.notes.back());
   }
 }
 

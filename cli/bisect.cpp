@@ -21,11 +21,11 @@ using nlohmann::ordered_json;
 std::string what_of(const Finding& f) {
   switch (f.kind) {
     case Finding::node: return "this node";
-    case Finding::fused: return "these nodes, only when fused: each is right while the values between them are kept";
+    case Finding::fused: return "these nodes, but only when fused: each is correct if the values between them are kept";
     case Finding::memory:
-      return f.reader.empty() ? "a value that this node reads, or its result: right while all values are kept"
-                              : "the result of this node, damaged before " + f.reader + " reads it; right when kept";
-    default: return "its states, only while no other value is kept";
+      return f.reader.empty() ? "a value that this node reads, or its result: correct if all values are kept"
+                              : "the result of this node, damaged before " + f.reader + " reads it; correct if kept";
+    default: return "its states, but only if no other value is kept";
   }
 }
 
@@ -119,13 +119,13 @@ struct BisectCommand {
     if (f.other) {
       const Tensor& t = f.replay.answers.back().results.at(f.own.result);
       print_out("    {:<14} {:>16.9g}  {}\n", other, t.at[f.own.at],
-                f.other->ok ? share_in_words(*f.other) : "wrong too: " + share_in_words(*f.other));
+                f.other->ok ? share_in_words(*f.other) : "also wrong: " + share_in_words(*f.other));
     }
     if (f.alone)
       print_out("  alone and with the same inputs {} is {}\n", wrong,
-                f.alone->ok ? "right: it needs the whole step" : "wrong as well");
+                f.alone->ok ? "correct: the fault needs the whole step" : "also wrong");
     if (!f.problem.empty()) print_out("  not run alone: {}\n", f.problem);
-    if (f.more) print_out("  {} later places of the step are beyond their bounds, too\n", f.more);
+    if (f.more) print_out("  {} later values of the step also exceed their bounds\n", f.more);
   }
 
   static ordered_json document(const Finding& f, const bisect::BisectResult& r, const Saved& saved) {
@@ -204,11 +204,11 @@ struct BisectCommand {
     run.validate();
     if (run.steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", run.steps));
     if (std::string weights = run.weights_file(); !weights.empty() && !weights.ends_with(".gguf"))
-      throw invalid(fmt::format("--init {}: has no effect on `tutti bisect`, which draws the weights", weights),
-                    "leave it out");
+      throw invalid(fmt::format("--init {}: has no effect on `tutti bisect`, which uses random weights", weights),
+                    "omit it");
     if (parse_precision(run.precision) == Precision::tf32)
-      throw invalid("--precision tf32: its products are coarser than any bound that bisect knows",
-                    "compare in f32: what is right there is right in tf32");
+      throw invalid("--precision tf32: its matmuls are less precise than the error bounds of bisect",
+                    "compare in f32 instead");
     if (file == "-") throw invalid("--save -: a replay file cannot be written to stdout", "name a file");
     check_target("--save", file);
   }

@@ -67,12 +67,12 @@ struct ConformanceCommand {
 
 void ConformanceCommand::check() const {
   if (json.ends_with(".so"))  // --json takes the next word as its file; do not overwrite a plugin
-    throw invalid(fmt::format("{} was taken as --json's file", json), "put --json last or write --json=-");
+    throw invalid(fmt::format("{} was interpreted as the file of --json", json), "put --json last or write --json=-");
   if (list) return;
   if (file.empty() && !json.empty() && json != "-")
-    throw invalid(fmt::format("no plugin named: {} was taken as --json's file", json),
+    throw invalid(fmt::format("no plugin given: {} was interpreted as the file of --json", json),
                   "put --json last or write --json=-");
-  if (file.empty()) throw invalid("no plugin named", "tutti conformance libtutti_NAME.so");
+  if (file.empty()) throw invalid("no plugin given", "tutti conformance libtutti_NAME.so");
   if (!(options.timeout > 0 && options.timeout <= 86400))
     throw invalid(fmt::format("--timeout {:g}: must be in (0, 86400]", options.timeout));
   if (options.device < -1) throw invalid(fmt::format("--device-index {}: must be at least 0", options.device));

@@ -46,10 +46,10 @@ struct DataCommand {
     for (auto [option, file] : targets)
       if (*file == "-") throw invalid(fmt::format("{} -: cannot be written to stdout", option), "name a file");
     if (count < 1 || count > most_images)
-      throw invalid(fmt::format("--count {}: from 1 to {} is possible", count, most_images), "64 is usual");
-    if (context < (sized ? 1 : 0)) throw invalid(fmt::format("--context {}: at least 1 is needed", context));
+      throw invalid(fmt::format("--count {}: must be from 1 to {}", count, most_images), "for example --count 64");
+    if (context < (sized ? 1 : 0)) throw invalid(fmt::format("--context {}: must be at least 1", context));
     if (counted && png.empty())
-      throw invalid(fmt::format("--count {}: has no effect without --png", count), "name the picture: --png FILE");
+      throw invalid(fmt::format("--count {}: has no effect without --png", count), "add --png FILE");
     data::Sources all = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
     if (!output.empty()) write_columns(all);
     if (!png.empty()) write_picture(*all.train);
@@ -83,7 +83,7 @@ struct DataCommand {
       return;
     }
     throw invalid(fmt::format("--png {}: {} has no column of images u8 or f32 [1 or 3, H, W]", png, spec),
-                  "leave it out");
+                  "omit --png");
   }
 
   void report(const data::Sources& all) const {

@@ -36,7 +36,7 @@ std::vector<Device> devices_named(const std::string& list) {
     for (const Device& d : select_devices(name))
       if (std::none_of(out.begin(), out.end(), [&](const Device& other) { return other.id == d.id; })) out.push_back(d);
   }
-  if (out.empty()) throw invalid(fmt::format("--device '{}': no device named", list), "--device all");
+  if (out.empty()) throw invalid(fmt::format("--device '{}': no device given", list), "--device all");
   return out;
 }
 

@@ -94,7 +94,7 @@ int run(const std::string& wanted, bool explain, bool json) {
 void print_lost_plugins() {
   for (const PluginReport& p : Registry::instance().plugins())
     if (!p.problem.empty() && !p.problem.starts_with("excluded") && !p.problem.starts_with("duplicate"))
-      print_err("plugin {} gives no device: {}\n", p.title(), p.problem);
+      print_err("plugin {} offers no device: {}\n", p.title(), p.problem);
 }
 
 void add_devices(CLI::App& app, Action& action) {

@@ -25,8 +25,8 @@ nlohmann::json ask_devices(Area& plugins, double seconds) {
   Child child = run_self({"devices", "--json"}, {}, seconds);
   auto found = nlohmann::json::parse(child.out, nullptr, false);
   if (found.is_object() && found.contains("devices") && found.contains("plugins")) return found;
-  plugins.problem(fmt::format("listing the devices fails: {}", child.ending()),
-                  "find the plugin by leaving out one after the other: TUTTI_PLUGINS=-vulkan tutti devices",
+  plugins.problem(fmt::format("the devices cannot be listed: {}", child.ending()),
+                  "find the faulty plugin by excluding one at a time: TUTTI_PLUGINS=-vulkan tutti devices",
                   {{"stderr", without_home(child.err)}});
   return {{"devices", nlohmann::json::array()}, {"plugins", nlohmann::json::array()}, {"searched", {}}};
 }

@@ -50,8 +50,9 @@ struct GenerateCommand {
     if (all.size() < few || std::ranges::adjacent_find(all, std::not_equal_to()) != all.end()) return;
     const std::string token = printable(text.substr(0, text.size() / all.size()));
     print_err(
-        "the model gave the same token '{}' {} times: it has been trained for {} steps\n  try: train it longer{}\n",
-        token, all.size(), trainer.steps(), how.temperature == 0 ? ", or draw the tokens: --temperature 0.8" : "");
+        "the model generated the same token '{}' {} times: it has been trained for only {} steps\n  try: train it "
+        "longer{}\n",
+        token, all.size(), trainer.steps(), how.temperature == 0 ? ", or sample: --temperature 0.8" : "");
   }
 
   int operator()() {
@@ -59,9 +60,10 @@ struct GenerateCommand {
     run.validate();
     how.check();
     if (!run.definition().context)
-      throw invalid(fmt::format("{} is not a language model", run.model), "take one of gpt, llama or char_lstm");
+      throw invalid(fmt::format("{} is not a language model", run.model), "use gpt, llama or char_lstm");
     if (model.weights_alone() && run.tokenizer == "chars")
-      throw invalid(fmt::format("{}: does not hold its tokenizer", model.path()), "name it: --tokenizer bpe:FOLDER");
+      throw invalid(fmt::format("{}: the file contains no tokenizer", model.path()),
+                    "give one: --tokenizer bpe:FOLDER");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
     std::string text = prompt;
     if (auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get())) {
@@ -69,8 +71,7 @@ struct GenerateCommand {
       for (std::optional<int32_t> stop : {own->end(), own->padding()})
         if (stop) how.stop.insert(*stop);
     } else if (raw) {
-      throw invalid(fmt::format("--raw: has no effect on {}, which has no chat template", model.path()),
-                    "leave it out");
+      throw invalid(fmt::format("--raw: has no effect on {}, which has no chat template", model.path()), "omit it");
     }
     std::vector<int32_t> tokens = tokenizer->encode(text, "--prompt");
     Device device = select_device(run.device);
@@ -82,7 +83,7 @@ struct GenerateCommand {
     TrainerOptions options = run.inference_options();
     HostTensors more;
     if (!adapters.empty()) {
-      if (!model.weights_alone()) throw invalid("--adapters: a checkpoint holds its own", "leave it out");
+      if (!model.weights_alone()) throw invalid("--adapters: a checkpoint contains its own adapters", "omit it");
       nn::Lora lora;
       more = read_adapters(adapters, lora);
       options.lora = lora;
@@ -122,7 +123,7 @@ struct GenerateCommand {
       fmt::print("\n");
       std::fflush(stdout);
       print_sameness(trainer, all, written);
-      print_err("{}: {} tokens behind {} of the prompt, {:.1f} tokens/s, weights {}\n", device.id, all.size(),
+      print_err("{}: {} tokens after {} tokens of the prompt, {:.1f} tokens/s, weights {}\n", device.id, all.size(),
                 tokens.size(), rate, bytes_text(weight_bytes(trainer)));
     }
     return done;

@@ -170,7 +170,8 @@ int print_run(const std::string& path, bool json) {
   auto it = header.metadata.find("run");
   auto run = nlohmann::json::parse(it == header.metadata.end() ? "" : it->second, nullptr, false);
   if (!run.is_object())
-    throw invalid(fmt::format("{}: does not say what run it comes from", path), "name a checkpoint of `tutti train`");
+    throw invalid(fmt::format("{}: the file has no metadata of a training run", path),
+                  "give a checkpoint of `tutti train`");
   std::map<std::string, std::string> options;
   for (const auto& [key, value] : run.items())
     if (value.is_string()) options.emplace(key, value);

@@ -97,7 +97,7 @@ void refuse_empty_values(const CLI::App& sub) {
   for (const CLI::Option* o : sub.get_options())
     for (const std::string& value : o->results())
       if (value.empty() && o->get_items_expected_min() > 0)
-        throw invalid(fmt::format("{} is given an empty value", o->get_name()), "give it one, or leave it out");
+        throw invalid(fmt::format("{} has an empty value", o->get_name()), "give a value, or omit the option");
 }
 
 /// Checks that stdout was written; a full disk is an error. If the reader of a pipe has ended, as in `tutti ops |
@@ -108,7 +108,7 @@ int checked(int code) {
   (void)!write(STDOUT_FILENO, "\n", 1);  // sets errno again, because the first failure's value may be lost
   as_json = false;                       // stdout cannot be written
   if (errno == EPIPE) end_by(SIGPIPE);
-  return report(fmt::format("stdout cannot be written: {}", std::strerror(errno)), "write to a disk with room",
+  return report(fmt::format("cannot write to stdout: {}", std::strerror(errno)), "write to a disk with free space",
                 stopped);
 }
 

@@ -31,7 +31,8 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
     path_ = run.weights_file();
   }
   if (is_model_file(path_)) {
-    if (run.named("model")) throw invalid(fmt::format("'{}' and '{}': two models", path_, run.model), "name one");
+    if (run.named("model"))
+      throw invalid(fmt::format("two models given: '{}' and '{}'", path_, run.model), "give only one");
     kind_ = Kind::model;
     run.model = path_;
     return;
@@ -43,12 +44,12 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
   kind_ = Kind::weights;
   if (path_.ends_with(".gguf") && run.model.empty()) run.model = "llama";
   if (run.model.empty())
-    throw invalid(fmt::format("{}: does not say what run it comes from", path_),
-                  "name the model and its options behind the file: gpt --size gpt2");
+    throw invalid(fmt::format("{}: the file has no metadata of a training run", path_),
+                  "give the model and its options after the file: gpt --size gpt2");
   if (run.definition().weights)
-    throw invalid(fmt::format("{}: {} brings its own weights", path_, run.model), "name it alone");
+    throw invalid(fmt::format("{}: {} contains its own weights", path_, run.model), "give only the model");
   if (!run.weights_file().empty() && run.weights_file() != path_)
-    throw invalid(fmt::format("--init {}: the weights are those of {}", run.init, path_), "leave --init out");
+    throw invalid(fmt::format("--init {}: the weights are already given by {}", run.init, path_), "omit --init");
   // Must not look like the name of an init scheme.
   run.init = path_.find_first_of("./") == std::string::npos ? "./" + path_ : path_;
 }
@@ -57,8 +58,8 @@ void ModelFile::load_into(Trainer& trainer, const data::Source& set, HostTensors
   if (kind_ == Kind::checkpoint) return trainer.load(path_);
   if (kind_ == Kind::model) {
     if (!run_.definition().weights && run_.weights_file().empty())
-      throw invalid(fmt::format("{} describes layers, not their weights", path_),
-                    "name a checkpoint of it, or --init with a file of weights");
+      throw invalid(fmt::format("{} describes only layers, not their weights", path_),
+                    "give a checkpoint of it, or --init with a file of weights");
     return run_.start(trainer, set);
   }
   HostTensors weights = run_.weights(path_);

@@ -43,18 +43,19 @@ struct NewModel {
   int operator()() const {
     auto plain = [](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
     if (name.empty() || !is_letter(name[0]) || name.size() > 32 || !std::ranges::all_of(name, plain))
-      throw invalid(fmt::format("the name '{}' must begin with a-z and hold at most 32 of a-z, 0-9 and _", name),
-                    "tutti new-model my_model");
+      throw invalid(
+          fmt::format("the name '{}' must begin with a-z and consist of at most 32 characters a-z, 0-9 and _", name),
+          "tutti new-model my_model");
     for (const ModelDef* m : all_models())
-      if (m->name == name) throw invalid(fmt::format("there is a model '{}'", name), "take another name");
+      if (m->name == name) throw invalid(fmt::format("a model named '{}' already exists", name), "use another name");
     const std::pair<std::string, const char*> files[] = {{fmt::format("train/models/{}.cpp", name), model_template},
                                                          {fmt::format("bench/peers/zoo/{}.py", name), twin_template}};
     for (const auto& [file, text] : files) {
       fs::path path = fs::path(root) / file;
       if (!fs::is_directory(path.parent_path()))
         throw invalid(fmt::format("{}: there is no such folder", path.parent_path().string()),
-                      "run it in the root of Tutti's sources, or name that: --root FOLDER");
-      if (fs::exists(path)) throw invalid(fmt::format("{}: the file exists", path.string()), "take another name");
+                      "run this command in the root of Tutti's sources, or use --root FOLDER");
+      if (fs::exists(path)) throw invalid(fmt::format("{}: the file exists", path.string()), "use another name");
     }
     nlohmann::ordered_json written = nlohmann::ordered_json::array();
     for (const auto& [file, text] : files) {

@@ -21,7 +21,7 @@ namespace tutti::cli {
 template <class T>
 std::string whole(const std::string& text) {
   if (parse_number<T>(text)) return "";
-  return fmt::format("'{}' is no whole number from {} to {}", text, std::numeric_limits<T>::min(),
+  return fmt::format("'{}' is not an integer from {} to {}", text, std::numeric_limits<T>::min(),
                      std::numeric_limits<T>::max());
 }
 
@@ -29,7 +29,7 @@ std::string whole(const std::string& text) {
 inline std::string real(const std::string& text) {
   char* end = nullptr;
   double x = std::strtod(text.c_str(), &end);
-  return end != text.c_str() && *end == 0 && std::isfinite(x) ? "" : fmt::format("'{}' is no finite number", text);
+  return end != text.c_str() && *end == 0 && std::isfinite(x) ? "" : fmt::format("'{}' is not a finite number", text);
 }
 
 /// Parses a size in bytes, at least 1 except for "0": a number, possibly a fraction, with an optional unit B, KiB, MiB,
@@ -53,7 +53,7 @@ inline std::optional<uint64_t> parse_size(std::string_view text) {
 /// Replaces a size by its number of bytes, or returns an error message: for CLI::Option::transform.
 inline std::string size_in_bytes(std::string& text) {
   std::optional<uint64_t> bytes = parse_size(text);
-  if (!bytes) return fmt::format("'{}' is no size, such as 2GiB, 1.5GiB or 800MiB", text);
+  if (!bytes) return fmt::format("'{}' is not a size such as 2GiB, 1.5GiB or 800MiB", text);
   text = std::to_string(*bytes);
   return "";
 }

@@ -30,9 +30,9 @@ void check_target(const char* option, const std::string& target) {
   std::error_code ec;
   fs::path folder = fs::path(target).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ec))
-    refuse(fmt::format("there is no folder {}", folder.string()), "create it first");
+    refuse(fmt::format("the folder {} does not exist", folder.string()), "create it first");
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    refuse(fmt::format("its folder cannot be written: {}", std::strerror(errno)), "name a file in a folder of yours");
+    refuse(fmt::format("its folder cannot be written: {}", std::strerror(errno)), "choose a file in a writable folder");
   if (fs::is_directory(target, ec)) refuse("it is a folder", "name a file");
   if (fs::exists(target, ec) && !fs::is_regular_file(target, ec)) refuse("it is not a regular file", "name a file");
   try {
@@ -64,8 +64,8 @@ void check_targets(std::span<const Target> targets) {
     auto [taker, first] =
         takers.emplace(*file == "-" ? "-" : fs::weakly_canonical(fs::absolute(*file, ec), ec).string(), option);
     if (!first)
-      throw invalid(fmt::format("{} and {} both go to {}", taker->second, option, *file == "-" ? "stdout" : *file),
-                    "name a file for each");
+      throw invalid(fmt::format("{} and {} both write to {}", taker->second, option, *file == "-" ? "stdout" : *file),
+                    "give a different file for each");
   }
 }
 

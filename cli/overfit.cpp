@@ -19,9 +19,9 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
   for (const Hyperparameter& h : hyperparameters(optimizer))
     if (h.option == std::string_view("weight-decay") && !h.flag && *h.value > 0)
       all.push_back(fmt::format("--weight-decay {} pulls the weights to 0", *h.value));
-  if (!run.freeze.empty()) all.push_back(fmt::format("--freeze {}: these are not trained", run.freeze));
+  if (!run.freeze.empty()) all.push_back(fmt::format("--freeze {}: these parameters are not trained", run.freeze));
   if (run.trainer.augment != "none")
-    all.push_back(fmt::format("--augment {}: other images in every step", run.trainer.augment));
+    all.push_back(fmt::format("--augment {}: the images are different in every step", run.trainer.augment));
   if (run.lora > 0) all.push_back(fmt::format("--lora {}: only adapters are trained", run.lora));
   Graph step = Programs(run.make_task(set), program_options(run.trainer_options()))
                    .training(form_of(set, "one", false), run.trainer.batch);
@@ -30,7 +30,7 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
   for (const Node& n : step.nodes()) {
     bool drops = n.op->name == "attention" && n.attrs.has("p") && n.attrs.f("p") > 0;
     if (n.phase == Phase::forward && (drops || random.contains(n.op->name)) && seen.insert(n.op->name).second)
-      all.push_back(fmt::format("{}{} is drawn anew in every step", drops ? "dropout of attention" : n.op->name,
+      all.push_back(fmt::format("{}{} is random in every step", drops ? "dropout of attention" : n.op->name,
                                 n.label.empty() ? "" : " at " + n.label));
   }
   return all;

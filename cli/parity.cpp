@@ -71,7 +71,7 @@ struct ParityCommand {
       if (!op) throw invalid(fmt::format("--ops: unknown op '{}'", name), "`tutti ops` lists them");
       if (std::find(wanted.begin(), wanted.end(), op) == wanted.end()) wanted.push_back(op);
     }
-    if (wanted.empty() && !ops.empty()) throw invalid("--ops: no op named", "--ops add,matmul");
+    if (wanted.empty() && !ops.empty()) throw invalid("--ops: no op given", "--ops add,matmul");
     return wanted;
   }
 
@@ -149,12 +149,12 @@ struct ParityCommand {
   parity::Report run_recorded(const std::vector<Device>& on, const std::vector<parity::CaseId>& all,
                               const parity::SuiteOptions& options, const parity::Runner& by) const {
     if (on.size() != 1)
-      throw invalid(fmt::format("--record takes the results of one device, {} are chosen", on.size()),
+      throw invalid(fmt::format("--record needs exactly one device, but {} are selected", on.size()),
                     "--device " + on[0].id);
     parity::Report report;
     parity::Record r = parity::record(on[0], all, options, report, by);
     if (report.partial) {
-      print_err("--record {}: not written, cases are missing\n", record);
+      print_err("--record {}: not written, because the run was stopped and cases are missing\n", record);
       return report;
     }
     r.extent = extent_name();
@@ -168,9 +168,9 @@ struct ParityCommand {
   int run_against() const {
     parity::Record r = parity::read_record(against);
     if (seed_option->count() && seed != r.seed)
-      throw invalid(fmt::format("--seed {}: {} was recorded with seed {}", seed, against, r.seed), "leave --seed out");
+      throw invalid(fmt::format("--seed {}: {} was recorded with seed {}", seed, against, r.seed), "omit --seed");
     std::vector<parity::CaseId> all = parity::cases_of(r, named_ops());
-    if (all.empty()) throw invalid(fmt::format("{} holds no case of these ops", against));
+    if (all.empty()) throw invalid(fmt::format("{} contains no case of these ops", against));
     ProgressLine line;
     parity::SuiteOptions options{.watch = [&](const parity::Progress& p) { line(p); }};
     parity::Report report;
@@ -192,12 +192,13 @@ struct ParityCommand {
                                       {"beyond_reference", failed},
                                       {"parted", nlohmann::json::array()}};
       if (!json)
-        fmt::print("{} against {} ({}, {}): {} cases, {} part, {} not run here, {} beyond the float64 bound here\n",
-                   d.id, r.device, r.name, r.driver, c.compared, c.parted.size(), c.missing.size(), failed);
+        fmt::print(
+            "{} compared with {} ({}, {}): {} cases, {} differ, {} not run here, {} exceed the float64 bound here\n",
+            d.id, r.device, r.name, r.driver, c.compared, c.parted.size(), c.missing.size(), failed);
       for (const parity::Parted& p : c.parted) {
         entry["parted"].push_back({{"case", p.id.text()}, {"result", p.result}, {"why", p.difference.text}});
         if (!json)
-          fmt::print("parts {} {}: {}\n  tutti parity --device {} --case {} --seed {}\n", p.id.text(), p.result,
+          fmt::print("differs {} {}: {}\n  tutti parity --device {} --case {} --seed {}\n", p.id.text(), p.result,
                      p.difference.text, d.id, p.id.text(), r.seed);
       }
       out["devices"].push_back(entry);

@@ -89,14 +89,13 @@ struct PlanCommand {
          fmt::format("its arena; at their highest, not at the same time: activations {}, gradients {}",
                      bytes_text(p.activations), bytes_text(p.gradients)));
     line("workspace", p.training.workspace);
-    line("staging", p.training.staging, "feeds on their way");
+    line("staging", p.training.staging, "buffers for copying the inputs");
     line("constants", p.training.constants);
     if (transient(p.update)) line("update", transient(p.update), "by the gradients of all parts");
-    if (transient(p.last)) line("last batch", transient(p.last), "the smaller one of an epoch");
+    if (transient(p.last)) line("last batch", transient(p.last), "the smaller batch at the end of an epoch");
     if (!no_eval) line("evaluation", transient(p.evaluation));
     if (p.early)
-      line("initialization", p.early,
-           no_eval ? "given back before the first step" : "more than what comes later takes");
+      line("initialization", p.early, no_eval ? "freed before the first step" : "more than what comes later takes");
     if (row.largest_batch)
       fmt::print(
           "  largest batch   {:>12}  {}\n", *row.largest_batch,

@@ -139,7 +139,7 @@ class Trace {
                       {"bytes", nullptr},
                       {"flops", nullptr},
                       {"kernel", k.kernel},
-                      {"why", "the device's own work, for no node"},
+                      {"why", "internal work of the device, not part of a node"},
                       {"launches", total.launches},
                       {"gflop_per_s", nullptr},
                       {"gb_per_s", nullptr},
@@ -151,7 +151,8 @@ class Trace {
     auto at = program.work.find(k.node);
     if (at != program.work.end()) {
       describe(program, at->second, total, args);
-      args["why"] = k.reason.empty() ? "the first of the device's kernels for it" : "declined before: " + k.reason;
+      args["why"] =
+          k.reason.empty() ? "the device's preferred kernel for this node" : "other kernels declined: " + k.reason;
       auto node = element_of<TuttiNode>(program.lowered->program().nodes, k.node);
       name = *node.label ? fmt::format("{} {}", node.op, node.label) : node.op;
       category = tutti::name(program.lowered->phases()[k.node]);
@@ -244,7 +245,7 @@ void Profile::add_to(CLI::App& sub) {
 
 void Profile::check() const {
   if (file_.empty() && step_)
-    throw invalid(fmt::format("--profile-step {}: nothing is profiled", *step_), "name a file: --profile FILE");
+    throw invalid(fmt::format("--profile-step {}: has no effect without --profile", *step_), "add --profile FILE");
   if (file_ == "-") throw invalid("--profile -: a profile cannot be written to stdout", "name a file");
 }
 
@@ -255,9 +256,9 @@ std::shared_ptr<Profiler> Profile::make() {
 
 void Profile::start(int64_t steps) {
   if (!profiler_) return;
-  if (steps < 1) throw invalid("--profile: no step is left to train", "ask for more --epochs or --steps");
+  if (steps < 1) throw invalid("--profile: there are no steps left to train", "increase --epochs or --steps");
   if (step_ && (*step_ < 1 || *step_ > steps))
-    throw invalid(fmt::format("--profile-step {}: this run trains {} steps", *step_, steps),
+    throw invalid(fmt::format("--profile-step {}: this run has only {} steps", *step_, steps),
                   fmt::format("1 to {}", steps));
   profiler_->expect(step_.value_or(std::min(usual_step, steps)), at_once);
 }

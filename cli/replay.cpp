@@ -29,9 +29,9 @@ struct ReplayCommand {
       if (!seen.insert(a.id).second) continue;
       auto it = std::ranges::find(all, a.id, &Device::id);
       if (it == all.end())
-        print_err("{} ({}), where it was recorded, is not on this machine\n", a.id, a.name);
+        print_err("{} ({}), on which the file was recorded, is not available on this machine\n", a.id, a.name);
       else if (!it->unusable.empty())
-        print_err("{}, where it was recorded, cannot be used: {}\n", a.id, it->unusable);
+        print_err("{}, on which the file was recorded, cannot be used: {}\n", a.id, it->unusable);
       else
         here.push_back(*it);
     }

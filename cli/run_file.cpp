@@ -17,7 +17,7 @@ namespace {
 constexpr const char* json_remedy = "write {\"key\": value, …}, or TOML: key = value";
 
 Error twice(const std::string& where, const std::string& key) {
-  return invalid(fmt::format("{}: '{}' is there twice", where, key), "leave one out");
+  return invalid(fmt::format("{}: the key '{}' occurs twice", where, key), "remove one of them");
 }
 
 /// Whether the text is a number in TOML: "5", "-0.1", "1e-3".
@@ -38,14 +38,15 @@ class Line {
 
   Setting setting() {
     constexpr const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-    if (text_[at_] == '[') fail("a section", "leave it out: a run file has keys alone");
+    if (text_[at_] == '[')
+      fail("sections are not supported in a run file", "remove it: a run file contains only key = value lines");
     size_t end = std::min(text_.find_first_not_of(letters, at_), text_.size());
     std::string key(text_.substr(at_, end - at_));
     at_ = end;
     skip();
     if (key.empty() || !eat('=')) fail("not `key = value`", "such as: epochs = 3");
     std::string value = eat('[') ? list() : one();
-    if (!empty()) fail(fmt::format("there is more behind the value of '{}'", key), "one key and one value per line");
+    if (!empty()) fail(fmt::format("unexpected text after the value of '{}'", key), "one key and one value per line");
     return {key, value, where_};
   }
 
@@ -65,13 +66,14 @@ class Line {
   std::string list() {
     std::string all;
     while (!eat(']')) {
-      if (!all.empty() && !eat(',')) fail("an array without its end", "close it on the same line: [784, 512, 10]");
+      if (!all.empty() && !eat(','))
+        fail("the array is not closed", "close the array on the same line: [784, 512, 10]");
       all += (all.empty() ? "" : ",") + one();
     }
     return all;
   }
   std::string one() {
-    if (empty()) fail("there is no value", "such as: epochs = 3");
+    if (empty()) fail("the value is missing", "such as: epochs = 3");
     std::string value = text_[at_] == '"' || text_[at_] == '\'' ? quoted(text_[at_]) : bare();
     skip();
     return value;
@@ -80,7 +82,8 @@ class Line {
     size_t end = std::min(text_.find_first_of(" \t\r#,]", at_), text_.size());
     std::string value(text_.substr(at_, end - at_));
     if (!is_bare(value))
-      fail(fmt::format("{} is not a number, true or false", value), fmt::format("quote a text: \"{}\"", value));
+      fail(fmt::format("{} is not a number, true or false", value),
+           fmt::format("put strings in quotes: \"{}\"", value));
     at_ = end;
     return value;
   }
@@ -91,12 +94,13 @@ class Line {
       if (quote == '"' && c == '\\') {
         constexpr std::string_view names = "\"\\nt", meant = "\"\\\n\t";
         size_t which = ++at_ < text_.size() ? names.find(text_[at_]) : std::string::npos;
-        if (which == std::string::npos) fail("a backslash that means nothing", R"(write \\ for one, or quote with ')");
+        if (which == std::string::npos)
+          fail("invalid escape sequence after a backslash", R"(write \\ for one, or quote with ')");
         c = meant[which];
       }
       value += c;
     }
-    if (at_ == text_.size()) fail("a text without its closing quote", "one key and one value per line");
+    if (at_ == text_.size()) fail("the string has no closing quote", "one key and one value per line");
     ++at_;
     return value;
   }
@@ -110,11 +114,11 @@ std::string value_of(const nlohmann::json& j, const std::string& where, const st
   if (j.is_string()) return j;
   if (j.is_boolean() || j.is_number()) return j.dump();
   if (!j.is_array())
-    throw invalid(fmt::format("{}: the value of '{}' is neither number, text, true, false nor an array", where, key));
+    throw invalid(fmt::format("{}: the value of '{}' must be a number, a string, true, false or an array", where, key));
   std::string all;
   for (const auto& x : j) {
     if (x.is_structured() || x.is_null())
-      throw invalid(fmt::format("{}: the array '{}' holds more than numbers and texts", where, key));
+      throw invalid(fmt::format("{}: the array '{}' must contain only numbers and strings", where, key));
     all += (all.empty() ? "" : ",") + value_of(x, where, key);
   }
   return all;
@@ -170,7 +174,7 @@ bool left_out(const std::string& key, const std::string& value) {
 }  // namespace
 
 std::vector<Setting> read_run_file(const std::string& path) {
-  std::string text = data::read_file(path, "name a run file: lines of `key = value`, or a JSON object");
+  std::string text = data::read_file(path, "give a run file: lines of `key = value`, or a JSON object");
   if (size_t first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{')
     return from_json(path, text);
   if (text.starts_with('[') && nlohmann::json::accept(text))
@@ -193,7 +197,7 @@ void RunFile::add_to(CLI::App& sub) {
                  "Take options from this run file, TOML (epochs = 3) or JSON, unless they are given here; "
                  "`tutti inspect CHECKPOINT --run` writes one")
       ->group("Files");
-  sub.add_option("--set", sets_, "Set an option by its name, KEY=VALUE, in place of the run file's; again and again")
+  sub.add_option("--set", sets_, "Set an option as KEY=VALUE, which overrides the run file; can be repeated")
       ->group("Files")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -210,19 +214,19 @@ bool RunFile::set(const Setting& s) {
     names.push_back(name);
     if (name == s.key) option = o;
   }
-  if (!option) throw invalid(fmt::format("{}: there is no option '{}'", s.where, s.key), did_you_mean(s.key, names));
-  if (s.value.empty()) throw invalid(fmt::format("{}: '{}' is given an empty value", s.where, s.key), "leave it out");
+  if (!option) throw invalid(fmt::format("{}: unknown option '{}'", s.where, s.key), did_you_mean(s.key, names));
+  if (s.value.empty()) throw invalid(fmt::format("{}: '{}' has an empty value", s.where, s.key), "remove it");
   if (!option->empty()) return false;
   if (option->get_items_expected_max() == 0 && s.value != "true" && s.value != "false")
-    throw invalid(fmt::format("{}: '{}' is true or false, not '{}'", s.where, s.key, s.value), "true or false");
+    throw invalid(fmt::format("{}: '{}' must be true or false, got '{}'", s.where, s.key, s.value), "true or false");
   try {
     option->add_result(s.value);
     option->run_callback();
   } catch (const CLI::Error& e) {
     if (option->get_items_expected_min() == 0)  // CLI11's message would be about the command line
-      throw invalid(fmt::format("{}: '{}' does not take '{}'", s.where, s.key, s.value),
+      throw invalid(fmt::format("{}: '{}' cannot be '{}'", s.where, s.key, s.value),
                     fmt::format("such as: {} = {}", s.key, option->get_default_str()));
-    throw invalid(fmt::format("{}: {}", s.where, e.what()), "`tutti train --help` tells what it takes");
+    throw invalid(fmt::format("{}: {}", s.where, e.what()), "`tutti train --help` shows the allowed values");
   }
   return true;
 }
@@ -237,7 +241,7 @@ void RunFile::apply() {
     if (s.value.starts_with('[')) s = Line(text, s.where).setting();  // parsed like a line of a file
     const CLI::Option* o = sub_->get_option_no_throw(s.key == "model" ? s.key : "--" + s.key);
     if (o && !o->empty())
-      throw invalid(fmt::format("{}: --{} is given as well", s.where, s.key), "leave one of the two out");
+      throw invalid(fmt::format("{}: this cannot be combined with --{}", s.where, s.key), "omit one of the two");
     sets.insert_or_assign(s.key, s);
   }
   bool epochs = !sub_->get_option("--epochs")->empty() || sets.contains("epochs");

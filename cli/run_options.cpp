@@ -50,7 +50,8 @@ int64_t parse_blocks(const std::string& text) {
   if (text == "all") return all_blocks;
   auto blocks = parse_number<int64_t>(text);
   if (!blocks || *blocks < 0)
-    throw invalid(fmt::format("--recompute {}: not a number of blocks", text), "name a number from 0 on, or all");
+    throw invalid(fmt::format("--recompute {}: must be a number of blocks or all", text),
+                  "use an integer >= 0, or all");
   return *blocks;
 }
 
@@ -68,11 +69,11 @@ std::string measured(const data::Source& train) {
 /// Throws for options hidden by hide_training(), and for a random --init if the weights come from a file.
 void RunOptions::refuse_unused() const {
   for (const std::string& option : unused_)
-    if (typed(option))
-      throw invalid(fmt::format("--{}: has no effect on `tutti {}`", option, subcommand_), "leave it out");
+    if (typed(option)) throw invalid(fmt::format("--{}: has no effect on `tutti {}`", option, subcommand_), "omit it");
   if (!subcommand_.empty() && typed("init") && !names_file(init))
-    throw invalid(fmt::format("--init {}: has no effect on `tutti {}`, whose weights are a file's", init, subcommand_),
-                  "leave it out");
+    throw invalid(
+        fmt::format("--init {}: has no effect on `tutti {}`, whose weights come from a file", init, subcommand_),
+        "omit it");
 }
 
 bool RunOptions::typed(const std::string& option) const {
@@ -104,7 +105,8 @@ void RunOptions::restore(const std::string& path) {
   auto it = c.metadata.find("run");
   if (it == c.metadata.end()) {
     if (model.empty())
-      throw invalid(fmt::format("{}: does not say what run it comes from", path), "name the model and its options");
+      throw invalid(fmt::format("{}: the file has no metadata of a training run", path),
+                    "give the model and its options");
     return;
   }
   auto run = nlohmann::json::parse(it->second, nullptr, false);
@@ -147,8 +149,8 @@ void RunOptions::rethrow(const Error& e) const {
 data::Sources RunOptions::read_data() try {
   constexpr uint64_t most = uint64_t{1} << 30;  // a small file must not cause large allocations
   if (uint64_t bytes = data_restored_ ? data::generated_bytes(data) : 0; bytes > most)
-    throw invalid(fmt::format("--data {} takes {} of memory", data, bytes_text(bytes)),
-                  fmt::format("if that is meant, name it: --data {}", data));
+    throw invalid(fmt::format("--data {} needs {} of memory", data, bytes_text(bytes)),
+                  fmt::format("if this is intended, add: --data {}", data));
   const ModelDef& def = definition();
   if (std::optional<Error> e = data_chosen_ ? data::not_installed(data) : std::nullopt) {
     std::string instead = def.synthetic(model_options(), synthetic_samples);
@@ -199,8 +201,7 @@ Task RunOptions::make_task(const data::Source& set, bool scored) const try {
 void RunOptions::start(Trainer& trainer, const data::Source& set) const {
   std::string file = weights_file();
   if (definition().weights) {
-    if (!file.empty())
-      throw invalid(fmt::format("--init {}: {} brings its own weights", init, model), "leave --init out");
+    if (!file.empty()) throw invalid(fmt::format("--init {}: {} contains its own weights", init, model), "omit --init");
     trainer.start_from(definition().weights(model_options(), set), model);
   } else if (!file.empty()) {
     trainer.start_from(weights(file), file);
@@ -245,8 +246,8 @@ void RunOptions::validate_each() const {
   parse_blocks(recompute);
   if (normalise != "data") nn::parse_normalise(normalise);
   if (memory_budget > 0 && parse_blocks(recompute) > 0)
-    throw invalid(fmt::format("--recompute {}: has no effect with --memory-budget, which sets it", recompute),
-                  "leave out one of the two");
+    throw invalid(fmt::format("--recompute {}: has no effect with --memory-budget, which determines it", recompute),
+                  "omit one of the two");
   at_least("--epochs", static_cast<double>(epochs), 1);
   at_least("--steps", static_cast<double>(steps), 0);
   at_least("--threads", threads, 0);
@@ -263,12 +264,12 @@ void RunOptions::validate_each() const {
   nn::activation(activation);
   definition().check(model_options());
   if (steps > 0 && epochs != 1 && typed("steps") && typed("epochs"))  // run files name both
-    throw invalid(fmt::format("--epochs {}: has no effect with --steps {}", epochs, steps), "leave out one of the two");
+    throw invalid(fmt::format("--epochs {}: has no effect with --steps {}", epochs, steps), "omit one of the two");
   const RunOptions plain;  // defaults in a run file are not an error
   for (const auto& [option, set] : {std::pair{"lora-alpha", lora_alpha != plain.lora_alpha},
                                     std::pair{"lora-targets", lora_targets != plain.lora_targets}})
     if (lora == 0 && set && typed(option))
-      throw invalid(fmt::format("--{}: has no effect without --lora", option), "ask for adapters: --lora 8");
+      throw invalid(fmt::format("--{}: has no effect without --lora", option), "enable adapters: --lora 8");
 }
 
 /// Whether the model accepts this option; true for options that do not belong to the model.

@@ -22,14 +22,14 @@ struct SampleCommand {
     run.validate();
     check_target("--output", output);
     if (output == "-") throw invalid("--output -: an image cannot be written to stdout", "name a file");
-    if (count < 1 || count > 1024) throw invalid(fmt::format("--count {}: from 1 to 1024 is possible", count));
-    if (steps < 0) throw invalid(fmt::format("--steps {}: at least 1 is needed", steps), "leave it out");
+    if (count < 1 || count > 1024) throw invalid(fmt::format("--count {}: must be from 1 to 1024", count));
+    if (steps < 0) throw invalid(fmt::format("--steps {}: must be at least 1", steps), "omit --steps");
     const ModelDef& model = run.definition();
     if (!model.sampler) {
       std::vector<std::string> others;
       for (const ModelDef* m : all_models())
         if (m->sampler) others.push_back(m->name);
-      throw invalid(fmt::format("{} draws no images", run.model), "train " + alternatives(others));
+      throw invalid(fmt::format("{} cannot generate images", run.model), "train " + alternatives(others));
     }
     Device device = select_device(run.device);
     print_lost_plugins();

@@ -50,7 +50,7 @@ void SaveClock::parse(const std::string& every) {
   bool whole = unit.empty() && number == std::floor(number) && number < 1e9;
   if (error != std::errc() || !(number > 0) || (factor == 0 && !whole))
     throw invalid(fmt::format("--save-every {}: expected a number of steps or a time", every),
-                  "500 (steps), 90s, 10m or 2h");
+                  "for example 500 (steps), 90s, 10m or 2h");
   if (unit.empty())
     steps_ = static_cast<int64_t>(number);
   else

@@ -18,10 +18,11 @@ namespace tutti::cli {
 
 void TrainCommand::check_overfit() const {
   if (!overfit) return;
-  if (*overfit < 1) throw invalid(fmt::format("--overfit {}: steps at most", *overfit), "1 or more");
+  if (*overfit < 1)
+    throw invalid(fmt::format("--overfit {}: the maximum number of steps must be at least 1", *overfit), "1 or more");
   for (const char* option : {"steps", "epochs", "patience", "keep-best", "save-every"})
     if (run.typed(option))
-      throw invalid(fmt::format("--{}: has no effect with --overfit", option), "leave one of the two out");
+      throw invalid(fmt::format("--{}: has no effect with --overfit", option), "omit one of the two");
   for (const auto& [option, value] : {Target{"--resume", &resume},
                                       {"--checkpoint", &checkpoint},
                                       {"--adapters", &adapters},
@@ -29,13 +30,13 @@ void TrainCommand::check_overfit() const {
                                       {"--report", &page.target()}})
     if (!value->empty())
       throw invalid(fmt::format("{} {}: --overfit is a test of the model, which saves nothing", option, *value),
-                    "leave one of the two out");
+                    "omit one of the two");
 }
 
 void TrainCommand::check_options() const {
   if (keep_best && no_eval)
     throw invalid("--keep-best: needs the test loss, which --no-eval does not compute",
-                  "leave one of --keep-best and --no-eval out");
+                  "omit --keep-best or --no-eval");
   check_overfit();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint cannot be written to stdout", "name a file");
   if (patience < 0 || (patience > 0 && no_eval))
@@ -43,26 +44,26 @@ void TrainCommand::check_options() const {
                   "use 1 or more, without --no-eval");
   if (no_eval && parse_plateau(run.schedule))
     throw invalid(fmt::format("--schedule {}: needs the test loss, which --no-eval does not compute", run.schedule),
-                  "leave one of --schedule and --no-eval out");
+                  "omit --schedule or --no-eval");
   if (keep < 1)
-    throw invalid(fmt::format("--keep {}: must be at least 1, the newest checkpoint is always kept", keep),
+    throw invalid(fmt::format("--keep {}: must be at least 1, because the newest checkpoint is always kept", keep),
                   "1 or more");
   if (checkpoint.empty() && (keep > 1 || keep_best || !save_every.empty()))
-    throw invalid(fmt::format("{}: nothing is saved", keep_best  ? "--keep-best"
-                                                      : keep > 1 ? "--keep"
-                                                                 : "--save-every"),
-                  "name a file: --checkpoint FILE");
+    throw invalid(fmt::format("{}: has no effect without --checkpoint", keep_best  ? "--keep-best"
+                                                                        : keep > 1 ? "--keep"
+                                                                                   : "--save-every"),
+                  "add --checkpoint FILE");
   SaveClock(save_every, 0);
   page.check();
   profile.check();
   check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
                            Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!adapters.empty() && run.lora == 0)
-    throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
+    throw invalid(fmt::format("--adapters {}: the run trains no adapters", adapters), "enable adapters: --lora 8");
   if (norms < 0) throw invalid(fmt::format("--norms {}: expected a number of steps", norms), "0 or more");
   if (norms > 0 && log_dir.empty())
     throw invalid(fmt::format("--norms {}: has no effect without --log-dir, which writes them", norms),
-                  "name a folder: --log-dir DIR");
+                  "add --log-dir DIR");
 }
 
 TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& task, const data::Sources& data,
@@ -149,11 +150,10 @@ int TrainCommand::operator()() try {
     progress.print(fmt::format("resumed at step {} of {}, epoch {}, saves to {}", trainer.steps(), total,
                                trainer.position().epoch + (total > trainer.steps()), checkpoint));
   if (trainer.steps() >= total)
-    progress.warn(
-        run.steps > 0
-            ? fmt::format("nothing is left to train: {} steps are done; ask for more --steps", trainer.steps())
-            : fmt::format("nothing is left to train: {} epochs, {} steps are done; ask for more --epochs",
-                          trainer.position().epoch, trainer.steps()));
+    progress.warn(run.steps > 0
+                      ? fmt::format("nothing is left to train: {} steps are done; increase --steps", trainer.steps())
+                      : fmt::format("nothing is left to train: {} epochs, {} steps are done; increase --epochs",
+                                    trainer.position().epoch, trainer.steps()));
   if (overfit) return train_overfit(device, trainer, data, progress);
   Outcome outcome;
   try {

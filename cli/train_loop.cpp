@@ -38,7 +38,7 @@ int64_t TrainCommand::total_steps(const data::Source& set) const {
   if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
     throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
                                                                             : fmt::format("--epochs {}", run.epochs)),
-                  "ask for fewer");
+                  "use fewer");
   return run.steps > 0 ? run.steps : run.epochs * per_epoch;
 }
 
@@ -47,16 +47,17 @@ int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
   if (CheckpointHeader header = read_checkpoint_header(resume); header.metadata.contains("best"))
     best.restore(header.metadata.at("best"));
   if (run.named("seed") && run.trainer.seed != trainer.seed())
-    throw invalid(fmt::format("--seed {}: the run in {} has seed {}", run.trainer.seed, resume, trainer.seed()),
-                  "leave --seed out: a resumed run keeps its own");
+    throw invalid(fmt::format("--seed {}: the resumed run in {} has seed {}", run.trainer.seed, resume, trainer.seed()),
+                  "omit --seed: a resumed run keeps its seed");
   run.trainer.seed = trainer.seed();
   const Position before = trainer.position();
   const int64_t of_epochs = trainer.steps_left(set, run.epochs);  // also updates position()
   const int64_t left = run.steps > 0 ? std::max<int64_t>(run.steps - trainer.steps(), 0) : of_epochs;
   const Position& now = trainer.position();
   if (before.sample > 0 && before.samples != now.samples && !before.in_steps)
-    print_err("epoch {} begins anew: the training set has {} samples, it had {} when {} was saved\n", now.epoch + 1,
-              now.samples, before.samples, resume);
+    print_err(
+        "epoch {} starts again from its beginning: the training set has {} samples, but had {} when {} was saved\n",
+        now.epoch + 1, now.samples, before.samples, resume);
   trainer.set_schedule(parse_schedule(run.schedule, std::max<int64_t>(trainer.steps() + now.ahead + left, 1)));
   return trainer.steps() + left;
 }
@@ -99,7 +100,7 @@ void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged
 void TrainCommand::print_log(ProgressLine& progress) {
   if (std::string notice = log->take_notice(); !notice.empty()) progress.warn(fmt::format("--log-dir: {}", notice));
   if (!log->failure().empty())
-    progress.warn(fmt::format("--log-dir: {}; the run goes on without its log", log->failure()));
+    progress.warn(fmt::format("--log-dir: {}; the run continues without its log", log->failure()));
 }
 
 void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress) {
@@ -158,7 +159,7 @@ class EpochLoop {
   /// Warns once that something could not be saved.
   void tell(const std::optional<Error>& failure) {
     if (std::exchange(told_, failure.has_value()) || !failure) return;
-    progress_.warn(fmt::format("not saved: {}\n  try: {}{}the run goes on and tries again when the next save is due",
+    progress_.warn(fmt::format("not saved: {}\n  try: {}{}the run continues and tries again at the next save",
                                failure->what(), failure->remedy, failure->remedy.empty() ? "" : "; "));
   }
 
@@ -209,8 +210,8 @@ class EpochLoop {
       if (epoch_ended() || trainer_.steps() == total_ || interrupted()) break;
       if (saver_.full()) {  // training continues; saved once the queue has room
         if (!std::exchange(slow_disk_, true))
-          progress_.warn(
-              fmt::format("--save-every {}: the disk is slower than that; saved as often as it can", c_.save_every));
+          progress_.warn(fmt::format(
+              "--save-every {}: the disk is too slow; checkpoints are saved as often as possible", c_.save_every));
         continue;
       }
       save(false);

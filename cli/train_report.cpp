@@ -40,13 +40,13 @@ void TrainCommand::print_wait(const Trainer& trainer, const data::Source& set) c
       run.trainer.workers >= 0 ? run.trainer.workers : data::usual_workers(set, run.trainer.augment != "none");
   print_err("the device waited for data {:.0f} % of the time: ", 100 * trainer.data_wait());
   if (!set.parallel())
-    print_err("these data are read by one thread; pack them: tutti data {} --output FILE.npz\n", shell_word(run.data));
+    print_err("this data is read by one thread; pack it: tutti data {} --output FILE.npz\n", shell_word(run.data));
   else if (workers < cores)
-    print_err("read them with more threads, --workers {} (now {})\n", cores, workers);
+    print_err("read it with more threads: --workers {} (now {})\n", cores, workers);
   else
     print_err(
-        "all cores read already; read further ahead (--prefetch {}), or pack the data so that they need no "
-        "decoding: tutti data {} --output FILE.npz\n",
+        "all cores are already used for reading; read further ahead (--prefetch {}), or pack the data so that it needs "
+        "no decoding: tutti data {} --output FILE.npz\n",
         4 * std::max(workers, 1), shell_word(run.data));
 }
 
@@ -157,7 +157,7 @@ int TrainCommand::report(const Device& device, const Trainer& trainer, const Ove
   else
     fmt::print("overfit    {}: one batch of {}, loss {:.6g} -> {:.6g} in {} steps (goal {:.3g})\n", verdict,
                run.trainer.batch, o.first, o.last, trainer.steps(), o.goal);
-  for (const std::string& reason : o.reasons) print_err("  it may be that: {}\n", reason);
+  for (const std::string& reason : o.reasons) print_err("  possible reason: {}\n", reason);
   return o.passed ? done : stopped;
 }
 

@@ -57,7 +57,7 @@ Child run(const std::function<void()>& body, double seconds) {
 
 }  // namespace
 
-std::string Child::ending() const { return timed_out ? fmt::format("no end within {:.0f} s", seconds) : text(); }
+std::string Child::ending() const { return timed_out ? fmt::format("not finished within {:.0f} s", seconds) : text(); }
 
 Child run_self(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
                double seconds) {

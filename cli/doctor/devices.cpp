@@ -25,13 +25,13 @@ std::string remedy_of(const std::string& plugin, const std::string& problem) {
       {"libgomp", "install libgomp1"},
       {"libstdc++", "install libstdc++6 of the compiler that the plugin was built with"},
       {"ABI version", "install the plugin's version that was built for this engine, or rebuild it (docs/PLUGINS.md)"},
-      {"chmod", "change the mode as it says; a plugin's file that others can write is not loaded"},
-      {"chown", "change the owner as it says; a plugin's file of another user is not loaded"},
-      {"has no manifest", "write one (docs/PLUGINS.md has its keys), or remove the library"},
+      {"chmod", "change the mode as stated; plugin files that other users can write are not loaded"},
+      {"chown", "change the owner as stated; plugin files of other users are not loaded"},
+      {"has no manifest", "write a manifest (docs/PLUGINS.md describes it), or remove the library"},
       {"manifest", "reinstall the plugin; docs/PLUGINS.md has the manifest's keys"}};
   for (const char* end : {": the plugin crashed", ": the plugin ended its process", ": no answer within"})
     if (problem.find(end) != std::string::npos)
-      return fmt::format("a fault of the plugin or of its driver; TUTTI_PLUGINS=-{} leaves it out", plugin);
+      return fmt::format("this is a fault of the plugin or its driver; TUTTI_PLUGINS=-{} excludes the plugin", plugin);
   for (auto [part, remedy] : packages)
     if (problem.find(part) != std::string::npos) return remedy;
   return "reinstall the plugin";
@@ -63,13 +63,15 @@ void train_on(Area& area, const json& device, double seconds) {
   std::string why =
       result.is_object() && result.contains("error") ? result["error"].get<std::string>() : last_line(child.err);
   facts["error"] = without_home(why);
-  area.problem(fmt::format("{}: a tiny training step fails: {}{}{}", about, child.ending(), why.empty() ? "" : ": ",
-                           without_home(why)),
-               result.is_object() && !result.value("remedy", "").empty()
-                   ? result.value("remedy", "")
-                   : fmt::format("leave it out by TUTTI_PLUGINS=-{}, and report it with TUTTI_TRACE=kernels' output",
-                                 device["id"].get<std::string>().substr(0, id.find(':'))),
-               facts);
+  area.problem(
+      fmt::format("{}: a small training step fails: {}{}{}", about, child.ending(), why.empty() ? "" : ": ",
+                  without_home(why)),
+      result.is_object() && !result.value("remedy", "").empty()
+          ? result.value("remedy", "")
+          : fmt::format(
+                "exclude the plugin with TUTTI_PLUGINS=-{}, and report this with the output of TUTTI_TRACE=kernels",
+                device["id"].get<std::string>().substr(0, id.find(':'))),
+      facts);
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ Area examine_plugins(const json& devices) {
   for (const std::string& named : split(trusted_variable("TUTTI_PLUGIN_PATH"), ':'))
     if (std::error_code gone; !std::filesystem::is_directory(named, gone))
       area.problem(fmt::format("TUTTI_PLUGIN_PATH names {}: there is no such folder", without_home(named)),
-                   "correct it: absolute paths, separated by ':'", {{"folder", without_home(named)}});
+                   "correct it: it must be absolute paths, separated by ':'", {{"folder", without_home(named)}});
   for (const json& p : devices["plugins"]) {
     std::string name = p["name"], problem = p["problem"];
     std::string file = without_home(p[p["manifest"].get<std::string>().empty() ? "library" : "manifest"]);

@@ -68,14 +68,14 @@ const std::vector<Known>& known() {
        {"libcublasLt.so.13", "libcublasLt.so.12"},
        "cublasLtGetVersion",
        Tells::number,
-       "products run in rendered kernels",
+       "matmuls use Tutti's own kernels",
        "install libcublas of CUDA 12 or 13",
        true},
       {"cuDNN",
        {"libcudnn.so.9"},
        "cudnnGetVersion",
        Tells::number,
-       "convolutions run in rendered kernels",
+       "convolutions use Tutti's own kernels",
        "install cuDNN 9",
        true},
   };
@@ -211,7 +211,7 @@ void examine_opencl(Area& area) {
     std::ifstream in(file);
     std::string library;
     std::getline(in, library);
-    std::string why = library.empty() ? "it names no library" : printable(why_not_loaded(library));
+    std::string why = library.empty() ? "the file contains no library name" : printable(why_not_loaded(library));
     std::string shown = without_home(printable(library.substr(0, 200)));
     nlohmann::ordered_json facts{{"icd", without_home(file.string())}, {"library", shown}};
     std::string what =
@@ -244,7 +244,7 @@ void examine_vulkan(Area& area) {
     fs::path library = icd.is_object() ? icd.value("library_path", "") : "";
     if (library.string().find('/') != std::string::npos && library.is_relative())
       library = file.parent_path() / library;
-    std::string why = library.empty() ? "it names no library" : why_not_loaded(library.string());
+    std::string why = library.empty() ? "the file contains no library name" : why_not_loaded(library.string());
     nlohmann::ordered_json facts{{"manifest", without_home(file.string())},
                                  {"library", without_home(library.string())}};
     std::string what =

@@ -83,7 +83,7 @@ void examine_limits(Area& area) {
        {std::tuple{RLIMIT_AS, "address space", "v"}, std::tuple{RLIMIT_DATA, "data", "d"}}) {
     rlimit limit;
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur >= little) continue;
-    area.problem(fmt::format("a process may have {} of {}: PoCL and lavapipe crash or hang when they get no more",
+    area.problem(fmt::format("processes are limited to {} of {}: PoCL and lavapipe crash or hang with so little",
                              bytes_text(limit.rlim_cur), name),
                  fmt::format("ulimit -{} unlimited, or use another device (--device onednn)", option),
                  {{"limit", name}, {"bytes", uint64_t{limit.rlim_cur}}});
@@ -143,8 +143,10 @@ Area examine_caches() {
   Area area{"caches", {}};
   fs::path folder = BlobCache::default_folder();
   if (folder.empty()) {
-    area.missing("Tutti keeps no compiled kernels: TUTTI_CACHE=off, or neither it, XDG_CACHE_HOME nor HOME is absolute",
-                 "unset TUTTI_CACHE or name an absolute path; without, every process compiles its kernels anew");
+    area.missing(
+        "compiled kernels are not cached: TUTTI_CACHE is off, or none of TUTTI_CACHE, XDG_CACHE_HOME and HOME is an "
+        "absolute path",
+        "unset TUTTI_CACHE or set it to an absolute path; without a cache, every process compiles its kernels again");
   } else {
     bool whole = keeps(BlobCache(folder));
     auto [files, bytes] = contents(folder);
@@ -154,9 +156,9 @@ Area examine_caches() {
     if (whole)
       area.ok(text, facts);
     else
-      area.problem(fmt::format("{}: nothing can be kept in it", text),
-                   "it must be a folder of yours with mode 0700 that can be written (chmod 700), on a disk with room; "
-                   "TUTTI_CACHE names another, TUTTI_CACHE=off does without",
+      area.problem(fmt::format("{}: the cache cannot be used", text),
+                   "it must be a writable folder owned by you with mode 0700 (chmod 700), on a disk with free space; "
+                   "set TUTTI_CACHE to use another folder, or TUTTI_CACHE=off to disable the cache",
                    facts);
     examine_disk(area, "the cache", folder);
   }
@@ -171,7 +173,8 @@ Area examine_caches() {
     if (access(pocl.c_str(), W_OK) == 0)
       area.ok(text + clear, facts);
     else
-      area.problem(text + ": it cannot be written", "chmod u+w it, or name another by POCL_CACHE_DIR", facts);
+      area.problem(text + ": it cannot be written",
+                   "make it writable (chmod u+w), or set POCL_CACHE_DIR to another folder", facts);
   }
   return area;
 }

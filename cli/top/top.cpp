@@ -88,7 +88,7 @@ struct TopCommand {
                 d.at("runs").get<int>(), d.at("name").get<std::string>());
     }
     if (now.at("runs").empty()) {
-      fmt::print("\nno run of this user goes on\n");
+      fmt::print("\nno training run of this user is active\n");
       return;
     }
     fmt::print("\n{:>8}  {:<12} {:<20} {:>17} {:>10} {:>10} {:>9} {:>11} {:>10}\n", "pid", "device", "model", "step",
@@ -106,7 +106,9 @@ struct TopCommand {
   }
 
   int operator()() {
-    if (watch < 0) throw invalid(fmt::format("--watch {}: seconds between two looks", watch), "1 or more");
+    if (watch < 0)
+      throw invalid(fmt::format("--watch {}: the refresh interval in seconds must be at least 0", watch),
+                    "0 shows the state once");
     catch_signals();
     look();
     std::this_thread::sleep_for(blink);

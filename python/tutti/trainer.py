@@ -202,7 +202,7 @@ class Trainer:
         if self.data_wait > 0.05 and self._waited + self._core.train_seconds > 1:
             warnings.warn(f"the device waited for data {100 * self.data_wait:.0f} % of the time: " +
                           ("give batches faster, such as by DataLoader(num_workers=4), or hand in arrays" if streamed
-                           else "read them with more threads, Trainer(workers=…)"), stacklevel=3)
+                           else "read it with more threads: Trainer(workers=…)"), stacklevel=3)
 
     def _pass(self, stream, limit, bar, epoch):
         """One step per batch of a stream, at most `limit`."""

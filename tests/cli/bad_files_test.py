@@ -160,7 +160,7 @@ class BadCheckpoints(harness.Case):
 
         tensor = '"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}'
         put('{' + tensor + '}')
-        self.both_fail([self.file, "does not say what run"])
+        self.both_fail([self.file, "no metadata of a training run"])
         self.fails(2, [self.file, "do not match the model", "'1.bias' is missing", "'w' is not a parameter of the model"],
                    "eval", self.file, *MLP)
         put('{"__metadata__":{"run":"[1"},' + tensor + '}')
@@ -218,7 +218,7 @@ class BadCheckpoints(harness.Case):
     def test_a_small_file_does_not_fill_the_memory(self):
         for data in ("synthetic:32:4:9000000:1", "synthetic:32:4:1:9000000"):
             self.changed(run={"data": data})
-            self.both_fail([self.file, "takes 1.1 GiB of memory", f"if that is meant, name it: --data {data}"])
+            self.both_fail([self.file, "needs 1.1 GiB of memory", f"if this is intended, add: --data {data}"])
         self.changed(run={"data": "synthetic:32:4:60000000000:1"})
         self.both_fail([self.file, "must be in"])
 
@@ -274,7 +274,7 @@ class FullDisk(harness.Case):
     def test_a_log_that_ends_is_said_in_quiet_runs(self):
         result = self.limited(600, *self.BIG, "--no-eval", "--quiet", "--epochs", "20", "--log-dir", self.folder / "log")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(result.stderr.count("the run goes on without its log"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("the run continues without its log"), 1, result.stderr)
 
     def test_the_old_file_stays(self):
         file = self.folder / "run"

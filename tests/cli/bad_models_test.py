@@ -171,7 +171,7 @@ class Tokenizers(BadModels):
     def test_folders(self):
         weights = self.put("w.safetensors", safetensors({"transformer.wte.weight": [3, 4]}))
         run = ["generate", weights, "gpt", "--size", "tiny", "--prompt", "ab"]
-        self.bad([weights, "does not hold its tokenizer", "--tokenizer bpe:FOLDER"], *run)
+        self.bad([weights, "contains no tokenizer", "--tokenizer bpe:FOLDER"], *run)
         run += ["--tokenizer", f"bpe:{self.folder}"]
         self.bad(["vocab.json", "no such file"], *run)
         good = '{"a": 0, "b": 1, "ab": 2}'
@@ -214,8 +214,8 @@ class Safetensors(BadModels):
         self.bad(parts, "train", "llama", "--size", "tiny", "--data", "synthetic-text:11:100", "--init", file, "--checkpoint",
                  self.folder / "run")
         self.bad(parts[:4], "eval", file, "llama", "--size", "tiny", "--data", "synthetic-text:11:100")
-        self.bad([file, "does not say what run", "name the model"], "eval", file)
-        self.bad(["--init", "the weights are those of", file], "eval", file, "mlp", "--init", "x.safetensors")
+        self.bad([file, "no metadata of a training run", "give the model"], "eval", file)
+        self.bad(["--init", "the weights are already given by", file], "eval", file, "mlp", "--init", "x.safetensors")
 
     def test_an_index(self):
         self.put("a.safetensors", safetensors({"model.norm.weight": [16]}))

@@ -45,9 +45,9 @@ class BadOptions(harness.Case):
             (["--beta1", "1"], ["--beta1 1", "[0, 1)"]),
             (["--beta2", "-0.5"], ["--beta2 -0.5", "[0, 1)"]),
             (["--epsilon", "-1"], ["--epsilon -1", "at least 0"]),
-            (["--checkpoint", "/nowhere/at/all/run"], ["/nowhere/at/all", "no folder", "create it"]),
+            (["--checkpoint", "/nowhere/at/all/run"], ["/nowhere/at/all", "does not exist", "create it"]),
             (["--checkpoint", self.folder], [self.folder, "it is a folder"]),
-            (["--checkpoint", f"{harness.BINARY}/run"], [harness.BINARY, "no folder"]),
+            (["--checkpoint", f"{harness.BINARY}/run"], [harness.BINARY, "does not exist"]),
         ]:
             with self.subTest(args):
                 result = self.fails(2, parts, "train", *MLP, "--steps", "2", *args)
@@ -161,7 +161,7 @@ class NotANumber(harness.Case):
     def test_empty_values_are_not_the_default(self):
         for args in (["parity", "--ops", ""], ["parity", "--html", "", "--ops", "add"], ["bench", "--ops", ""],
                      ["train", *MLP, "--checkpoint", ""], ["plan", *MLP, "--device", ""]):
-            self.fails(2, ["empty value", "leave it out"], *args)
+            self.fails(2, ["empty value", "omit the option"], *args)
 
     def test_lists_of_devices(self):
         self.fails(2, ["unknown device 'all'"], "plan", *MLP, "--device", "all,reference")
@@ -170,7 +170,7 @@ class NotANumber(harness.Case):
 
     def test_seeds(self):
         for seed in ("-1", "99999999999999999999", "x"):
-            self.fails(2, [f"'{seed}' is no whole number"], "parity", "--ops", "add", "--seed", seed)
+            self.fails(2, [f"'{seed}' is not an integer"], "parity", "--ops", "add", "--seed", seed)
 
     def test_a_full_disk_behind_stdout_is_told(self):
         for args in (["devices"], ["devices", "--json"], ["ops", "--json"], ["plan", *MLP, "--device", "reference"],
@@ -179,7 +179,7 @@ class NotANumber(harness.Case):
                 result = harness.subprocess.run([str(harness.BINARY), *args], stdout=full, stderr=harness.subprocess.PIPE,
                                                 text=True, env=harness.environment(), timeout=240)
             self.assertEqual(result.returncode, 1, (args, result.stderr))
-            self.assertIn("stdout cannot be written: No space left on device", result.stderr)
+            self.assertIn("cannot write to stdout: No space left on device", result.stderr)
 
     def test_misspelt_options(self):
         self.fails(2, ["--lrr", "did you mean --lr?"], "train", *MLP, "--lrr", "5")

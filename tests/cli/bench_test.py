@@ -177,7 +177,7 @@ class Bench(harness.Case):
         env = environment(PYTHONPATH=str(self.folder), TUTTI_PYTHON=sys.executable)
         result = self.done(*QUICK, "--ops", "add", "--peer", "torch", env=env)
         self.assertIn("not installed: no such thing here", result.stderr)
-        self.assertIn("going on without it", result.stderr)
+        self.assertIn("continuing without it", result.stderr)
 
     def test_the_real_peer_where_it_is_installed(self):
         if subprocess.run([sys.executable, "-c", "import torch, numpy"], capture_output=True, check=False).returncode:
@@ -237,13 +237,13 @@ class Bench(harness.Case):
         self.fails(2, ["--layers 64"], "bench", "--models", "mlp", "--layers", "64")
         self.fails(2, ["--batch 0"], "bench", "--batch", "0")
         self.fails(2, ["no such folder"], "bench", "--report", self.folder / "b.html", "--history", self.folder / "no")
-        self.fails(2, ["there is no folder"], "bench", "--report", self.folder / "no/where.html")
+        self.fails(2, ["does not exist"], "bench", "--report", self.folder / "no/where.html")
         self.fails(2, ["is a folder"], "bench", "--csv", self.folder)
         self.fails(2, ["--csv /dev/full", "not a regular file"], "bench", "--csv", "/dev/full")
-        self.fails(2, ["--json and --csv both go to"], "bench", "--json", self.folder / "x", "--csv",
+        self.fails(2, ["--json and --csv both write to"], "bench", "--json", self.folder / "x", "--csv",
                    f"{self.folder}/./x")
         twice = tutti("bench", "--json", "-", "--csv", "-")
-        self.assertIn("--json and --csv both go to stdout", json.loads(twice.stdout)["error"])
+        self.assertIn("--json and --csv both write to stdout", json.loads(twice.stdout)["error"])
         self.fails(2, ["--threads -1"], "bench", "--ops", "add", "--threads", "-1")
         if "onednn:0" in DEVICES:
             refused = self.fails(2, ["100000"], "bench", "--ops", "add", "--threads", "100000", "--device", "onednn:0")

@@ -44,7 +44,7 @@ class Bisect(harness.Case):
         self.plant("softmax")
         text = self.bisect().stdout
         for part in ("planted:0 is wrong in step 1, node ", "backward: this node", "softmax at loss.backward",
-                     "f32[8, 4] -> f32[8, 4]", "worst element [7, ", "times its bound", "planted:0 is wrong as well",
+                     "f32[8, 4] -> f32[8, 4]", "worst element [7, ", "times its bound", "planted:0 is also wrong",
                      "tutti replay bisect-softmax.safetensors"):
             self.assertIn(part, text)
         file = self.folder / "node.safetensors"
@@ -68,7 +68,7 @@ class Bisect(harness.Case):
         without = tutti("replay", file)  # the plugin is gone: the other one is asked, the missing one named
         self.assertEqual(without.returncode, 0, without.stderr)
         self.assertIn("planted:0 (", without.stderr)
-        self.assertIn("is not on this machine", without.stderr)
+        self.assertIn("is not available on this machine", without.stderr)
         self.assertNotIn("--device", without.stderr)
         self.plant("none")
         self.done("replay", file, "--device", "all", env=self.env)
@@ -92,7 +92,7 @@ class Bisect(harness.Case):
 
     def test_save_is_checked_before_the_run(self):
         self.plant("none")
-        for target, why in (("/nonexistent/x", "there is no folder"), ("/dev/full", "not a regular file"),
+        for target, why in (("/nonexistent/x", "does not exist"), ("/dev/full", "not a regular file"),
                             (self.folder, "it is a folder"), ("-", "stdout")):
             refused = self.bisect("--save", target, code=2)
             self.assertIn(f"--save {target}: ", refused.stderr)
@@ -172,7 +172,7 @@ class Bisect(harness.Case):
         self.assertEqual({p["case"].split(":")[0] for p in parted}, {"softmax"})
         self.done("parity", "--device", "planted:0", "--against", file, "--ops", "add,matmul", env=self.env)
         self.fails(2, ["recorded with seed 5"], "parity", "--against", file, "--seed", "6")
-        self.fails(2, ["one device, 2 are chosen"], "parity", "--device", "reference:0,planted:0", *ops, "--record",
+        self.fails(2, ["one device, but 2 are selected"], "parity", "--device", "reference:0,planted:0", *ops, "--record",
                    file, env=self.env)
         self.fails(2, ["excludes"], "parity", "--against", file, "--quick")
 

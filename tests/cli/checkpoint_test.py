@@ -138,7 +138,7 @@ class Checkpoints(harness.Case):
         self.train(*MLP, "--steps", "40", "--checkpoint", self.file)
         other = ["--resume", self.file, "--data", "synthetic:32:4:256:64", "--epochs", "2"]
         result = self.done("train", *other)
-        self.assertIn("epoch 2 begins anew: the training set has 256 samples, it had 512", result.stderr)
+        self.assertIn("epoch 2 starts again from its beginning: the training set has 256 samples, but had 512", result.stderr)
         self.assertIn("resumed at step 40 of 56", result.stderr)
 
     def test_resume_into_another_file(self):

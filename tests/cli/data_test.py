@@ -129,7 +129,7 @@ class Data(harness.Case):
     def test_bad_input(self):
         self.fails(2, ["unknown data 'shape'", "shapes:SIZE"], "data", "shape")
         self.fails(2, ["--output -"], "data", "shapes:16", "--output", "-")
-        self.fails(2, ["--count 0", "64 is usual"], "data", "shapes:16", "--count", "0")
+        self.fails(2, ["--count 0", "--count 64"], "data", "shapes:16", "--count", "0")
         self.fails(2, ["--output", "nowhere"], "data", "shapes:16:8:4", "--output", self.folder / "nowhere/set")
         self.fails(2, ["--context 0"], "data", "synthetic-text:11:300", "--context", "0")
         self.fails(2, ["data", "required"], "data")

@@ -50,7 +50,7 @@ class Description(harness.Case):
         trained = self.train(net, *DATA, "--epochs", 2, "--device", self.device, "--merged", weights)
         score = self.json("eval", net, "--init", weights, *DATA, "--device", self.device)
         self.assertEqual(score["accuracy"], trained["accuracy"])
-        self.fails(2, ["net.json describes layers, not their weights", "--init"], "eval", net, *DATA, "--device", self.device)
+        self.fails(2, ["net.json describes only layers, not their weights", "--init"], "eval", net, *DATA, "--device", self.device)
 
     def test_every_command_takes_it(self):
         net, text = self.write(NET), self.write(TEXT, "text.json")

@@ -175,7 +175,7 @@ class Trees(harness.Case):
         found = json.loads(tutti("doctor", "--no-steps", "--json", **at).stdout)
         bad = [f for f in found["plugins"] if f["mark"] == "problem"]
         self.assertEqual([lost in f["what"] for f in bad], [True])
-        self.assertIn("write one", bad[0]["remedy"])
+        self.assertIn("write a manifest", bad[0]["remedy"])
 
     def test_a_removed_library_is_told(self):
         root, at = self.tree("reference")
@@ -189,7 +189,7 @@ class Trees(harness.Case):
         self.assertTrue(plugins["reference"]["loaded"])
         self.assertFalse(plugins["onednn"]["loaded"])
         result = self.done("train", *MLP, "--steps", "2", **at)
-        self.assertIn("plugin onednn gives no device", result.stderr)
+        self.assertIn("plugin onednn offers no device", result.stderr)
         self.assertIn("the only usable device", result.stderr)
         self.fails(2, ["unknown device 'onednn:0'", "libtutti_onednn.so"], "train", *MLP, "--device", "onednn:0", **at)
 

@@ -101,7 +101,7 @@ class Doctor(harness.Case):
             cases.append(read_only)
         for folder in cases:
             found = self.doctor("--no-steps", TUTTI_CACHE=str(folder), TUTTI_PLUGINS="reference")
-            cache = self.finding(found, "caches", "nothing can be kept")
+            cache = self.finding(found, "caches", "the cache cannot be used")
             self.assertEqual(cache["mark"], "problem", folder)
             self.assertIn("TUTTI_CACHE", cache["remedy"])
 

@@ -39,7 +39,7 @@ class Export(harness.Case):
     def test_what_cannot_be(self):
         for parts, args in [
             (["no such checkpoint", "none.safetensors"], [self.folder / "none.safetensors", "--output", self.model]),
-            (["there is no folder"], [self.run_file, "--output", self.folder / "none/model.onnx"]),
+            (["does not exist"], [self.run_file, "--output", self.folder / "none/model.onnx"]),
             (["--output -"], [self.run_file, "--output", "-"]),
             (["--batch 0"], [self.run_file, "--output", self.model, "--batch", "0"]),
             (["another architecture"], [self.run_file, "--output", self.model, "--layers", "32,8,4"]),

@@ -44,7 +44,7 @@ class Memory(harness.Case):
             self.assertIn(f"memory budget {text}: the run takes", told(size), size)
         self.assertNotIn("memory budget", told("0"))
         for size in ("10QiB", "-1MiB", "GiB", "1.5.2GiB", "nan", "1e3MiB", "99999999999GiB", "1 2", "0x10", "inf"):
-            self.fails(2, [f"'{size}' is no size", "2GiB, 1.5GiB or 800MiB"], "train", *MLP, "--memory-budget", size)
+            self.fails(2, [f"'{size}' is not a size", "2GiB, 1.5GiB or 800MiB"], "train", *MLP, "--memory-budget", size)
         self.assertIn("--memory-budget SIZE", self.done("train", "--help").stdout)
 
     def test_a_size_is_remembered(self):
@@ -54,7 +54,7 @@ class Memory(harness.Case):
         toml.write_text(self.done("inspect", saved, "--run").stdout, encoding="utf-8")
         self.assertIn("memory budget 1.5 GiB", self.done("train", "--config", toml, "--device", "reference", "--no-eval").stderr)
         toml.write_text('memory-budget = "10QiB"\n', encoding="utf-8")
-        self.fails(2, ["run.toml:1", "'10QiB' is no size"], "train", *MLP, "--config", toml)
+        self.fails(2, ["run.toml:1", "'10QiB' is not a size"], "train", *MLP, "--config", toml)
 
     def test_more_blocks_than_there_are(self):
         self.fails(2, ["--recompute 99: the model has 3 blocks", "--recompute 3 or less, or all"], "train", *NANO, "--recompute", "99")

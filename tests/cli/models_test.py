@@ -96,7 +96,7 @@ class Models(harness.Case):
         self.fails(2, ["1 to 1000"], "sample", self.file, "--output", grid, "--steps", "1001")
         self.fails(2, ["--count 0"], "sample", self.file, "--output", grid, "--count", "0")
         self.json("train", "--quiet", "mlp", *TINY, "--steps", "2", "--checkpoint", self.file)
-        self.fails(2, ["mlp draws no images", "diffusion or vae"], "sample", self.file, "--output", grid)
+        self.fails(2, ["mlp cannot generate images", "diffusion or vae"], "sample", self.file, "--output", grid)
 
     def test_a_text_is_read_with_the_characters_of_the_run(self):
         file, text, other = (self.folder / name for name in ("run", "text", "other"))
@@ -153,7 +153,7 @@ class Models(harness.Case):
         self.fails(2, ["my_net2.cpp: the file exists"], "new-model", "my_net2", "--root", self.folder)
         for name in ("2nd", "Net", "a-b", "a" * 33, "../x"):
             self.fails(2, [f"'{name}'", "a-z"], "new-model", name, "--root", self.folder)
-        self.fails(2, ["there is a model 'gpt'"], "new-model", "gpt", "--root", self.folder)
+        self.fails(2, ["a model named 'gpt' already exists"], "new-model", "gpt", "--root", self.folder)
         self.assertEqual(self.json("new-model", "other", "--root", self.folder)["files"],
                          ["train/models/other.cpp", "bench/peers/zoo/other.py"])
 

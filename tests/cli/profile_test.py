@@ -102,18 +102,18 @@ class Profile(harness.Case):
     def test_bad_input_ends_the_command_before_it_trains(self):
         run = ["train", *MLP, "--device", "cpu", "--steps", "4"]
         trace = self.folder / "trace.json"
-        self.fails(2, ["--profile", "no folder", self.folder / "none"], *run, "--profile", self.folder / "none" / "trace.json")
+        self.fails(2, ["--profile", "does not exist", self.folder / "none"], *run, "--profile", self.folder / "none" / "trace.json")
         self.fails(2, ["--profile", "it is a folder"], *run, "--profile", self.folder)
         self.fails(2, ["--profile -", "name a file"], *run, "--profile", "-")
-        self.fails(2, ["--profile-step 5", "trains 4 steps", "1 to 4"], *run, "--profile", trace, "--profile-step", "5")
+        self.fails(2, ["--profile-step 5", "has only 4 steps", "1 to 4"], *run, "--profile", trace, "--profile-step", "5")
         self.fails(2, ["--profile-step 0"], *run, "--profile", trace, "--profile-step", "0")
         self.fails(2, ["--profile-step 2", "--profile FILE"], *run, "--profile-step", "2")
-        self.fails(2, ["--profile-step", "whole number"], *run, "--profile", trace, "--profile-step", "two")
-        self.fails(2, ["--merged and --profile both go to"], *run, "--profile", trace, "--merged", trace)
+        self.fails(2, ["--profile-step", "not an integer"], *run, "--profile", trace, "--profile-step", "two")
+        self.fails(2, ["--merged and --profile both write to"], *run, "--profile", trace, "--merged", trace)
         self.assertFalse(trace.exists())
         checkpoint = self.folder / "a.safetensors"
         self.train(*MLP, "--device", "cpu", "--steps", "4", "--no-eval", "--checkpoint", checkpoint)
-        self.fails(2, ["--profile", "no step is left"], "train", "--resume", checkpoint, "--steps", "4", "--device", "cpu",
+        self.fails(2, ["--profile", "no steps left"], "train", "--resume", checkpoint, "--steps", "4", "--device", "cpu",
                    "--profile", trace)
 
 

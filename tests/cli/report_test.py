@@ -135,10 +135,10 @@ class Report(harness.Case):
 
     def test_bad_targets(self):
         """Before any training."""
-        self.fails(2, ["there is no folder"], "train", *MLP, "--report", self.folder / "no/where.html")
+        self.fails(2, ["does not exist"], "train", *MLP, "--report", self.folder / "no/where.html")
         self.fails(2, ["cannot be written to stdout"], "train", *MLP, "--report", "-")
         self.fails(2, ["--overfit"], "train", *MLP, "--overfit", "5", "--report", self.file)
-        self.fails(2, ["--checkpoint and --report both go to"], "train", *MLP, "--checkpoint", self.file, "--report", self.file)
+        self.fails(2, ["--checkpoint and --report both write to"], "train", *MLP, "--checkpoint", self.file, "--report", self.file)
 
     def test_a_disk_that_fills(self):
         result = harness.tutti("train", *MLP, "--steps", 2, "--report", "/dev/full")

@@ -60,7 +60,7 @@ class Streams(harness.Case):
                     result = self.shell(redirection, *args)
                     if why:
                         self.assertEqual(result.returncode, 1, result.stderr)
-                        self.assertIn("stdout cannot be written: " + why, result.stderr)
+                        self.assertIn("cannot write to stdout: " + why, result.stderr)
                     else:  # its reader is gone: it ends as by SIGPIPE
                         self.assertIn(result.returncode, (141, -signal.SIGPIPE), result.stderr)
                         self.assertNotIn("tutti: ", result.stderr)

@@ -43,7 +43,7 @@ class Top(harness.Case):
         for d in now["devices"]:
             if d["id"].startswith("reference"):
                 self.assertTrue(0 <= d["busy"] <= 1, d)
-        self.assertIn("no run of this user goes on", self.done("top", env=self.env).stdout)
+        self.assertIn("no training run of this user is active", self.done("top", env=self.env).stdout)
 
     def test_a_run_is_seen_while_it_goes_on(self):
         child = self.start()
@@ -84,7 +84,7 @@ class Top(harness.Case):
                 note.write(text)
                 note.flush()
                 self.assertEqual(self.look()["runs"], [], text)
-                self.assertIn("no run of this user goes on", self.done("top", env=self.env).stdout)
+                self.assertIn("no training run of this user is active", self.done("top", env=self.env).stdout)
 
     def test_where_no_note_can_be_written_the_run_goes_on(self):
         for folder in (self.folder / "absent", pathlib.Path("/proc")):

@@ -39,18 +39,18 @@ class Commands(harness.Case):
                 result = self.done("train", *MLP, "--steps", "1", "--no-eval", "--device", "reference:0", env=env)
                 self.assertNotIn("mock", result.stderr)
                 result = self.done("train", *MLP, "--steps", "1", "--no-eval", env=env)
-                self.assertRegex(result.stderr, "plugin mock gives no device: devices: " + text)
+                self.assertRegex(result.stderr, "plugin mock offers no device: devices: " + text)
                 result = self.fails(2, ["unknown device 'mock:0'", "mock.json cannot be used"], "train", *MLP, "--device", "mock:0",
                                     env=env)
                 self.assertRegex(result.stderr, text)
                 for command in (["plan", *MLP, "--no-search"], ["parity", "--ops", "relu"]):
                     result = self.done(*command, "--device", "all", env=env)
-                    self.assertRegex(result.stderr, "plugin mock gives no device: devices: " + text)
+                    self.assertRegex(result.stderr, "plugin mock offers no device: devices: " + text)
                 found = self.doctor(env)
                 bad = [f for f in found["plugins"] if f["mark"] == "problem"]
                 self.assertEqual(len(bad), 1, bad)
                 self.assertRegex(bad[0]["what"], "^mock .*devices: " + text)
-                self.assertIn("TUTTI_PLUGINS=-mock leaves it out", bad[0]["remedy"])
+                self.assertIn("TUTTI_PLUGINS=-mock excludes the plugin", bad[0]["remedy"])
                 self.assertEqual([f["mark"] for f in found["devices"]], ["ok"])
 
     def test_open(self):
@@ -89,7 +89,7 @@ class Commands(harness.Case):
         start = time.monotonic()
         result = self.done(*train, env=env)
         self.assertLess(time.monotonic() - start, 15)  # the hang was waited for once
-        self.assertIn("plugin mock gives no device", result.stderr)
+        self.assertIn("plugin mock offers no device", result.stderr)
         self.assertIn("mock:0: Mock device", self.done(*train, env=self.env("")).stderr)  # another environment
 
     def test_no_orphans(self):

@@ -122,7 +122,7 @@ class Conformance(harness.Case):
     def test_bad_usage(self):
         other = self.folder / "library.so"
         shutil.copy(MOCK, other)
-        self.fails(2, ["no plugin named"], "conformance")
+        self.fails(2, ["no plugin given"], "conformance")
         self.fails(2, ["No such file"], "conformance", self.folder / "no/such.so", "--json", self.folder / "out.json")
         for spelling in (["--json"], ["--json", "-"], ["--json=-"]):  # the document's place is the errors' place
             refused = tutti("conformance", self.folder / "no/such.so", *spelling)
@@ -135,10 +135,10 @@ class Conformance(harness.Case):
         self.fails(2, ["--timeout 1e+300", "86400"], "conformance", MOCK, "--timeout", "1e300")
         self.fails(2, ["--device-index 7: the plugin lists 1: 0"], "conformance", MOCK, "--device-index", "7")
         for more in [], ["--list"]:
-            self.fails(2, [f"{other} was taken as --json's file", "--json=-"], "conformance", *more, "--json", other)
+            self.fails(2, [f"{other} was interpreted as the file of --json", "--json=-"], "conformance", *more, "--json", other)
         self.assertEqual(other.read_bytes(), MOCK.read_bytes())
-        self.fails(2, ["no plugin named: out was taken as --json's file"], "conformance", "--json", "out")
-        self.fails(2, ["--json and --junit both go to"], "conformance", MOCK, "--json", other.with_suffix(".x"), "--junit",
+        self.fails(2, ["no plugin given: out was interpreted as the file of --json"], "conformance", "--json", "out")
+        self.fails(2, ["--json and --junit both write to"], "conformance", MOCK, "--json", other.with_suffix(".x"), "--junit",
                    other.with_suffix(".x"))
         self.fails(2, ["cannot be written"], "conformance", MOCK, "--junit", self.folder / "no/where.xml")
         library = self.plugin()
