@@ -90,14 +90,14 @@ class Report(harness.Case):
         pre = next(p for p in tree.iter("pre") if p.find("b") is not None)
         self.assertIn(pre.find("b").text, text.read_text(), "the prompt, as it is in the file")
         self.assertTrue(pre.find("b").tail, "what the model wrote")
-        self.assertIn("What it writes", self.words(tree))
+        self.assertIn("Generated text", self.words(tree))
 
     def test_a_generator_draws(self):
         self.json("train", "diffusion", "--size", "tiny", "--steps", 3, "--no-eval", "--report", self.file)
-        self.assertNotIn("What it draws", self.words(self.page()), "--no-eval looks at nothing")
+        self.assertNotIn("Generated images", self.words(self.page()), "--no-eval looks at nothing")
         self.json("train", "diffusion", "--size", "tiny", "--steps", 3, "--report", self.file)
         tree = self.page()
-        self.assertIn("What it draws", self.words(tree))
+        self.assertIn("Generated images", self.words(tree))
         self.assertEqual(len(list(tree.iter("img"))), 1)
 
     def test_of_a_run_that_fails(self):

@@ -21,7 +21,7 @@ void check(PluginUnderTest& plugin, Findings& f) {
   refused("check without a place for the verdicts", s.get(), &p.get(), nullptr);
   succeed(f, "check", [&](TuttiError* e) { return t.check(s.get(), &p.get(), verdicts.data(), silent, e); });
   for (uint8_t v : verdicts)
-    if (v > 1) f.add(fmt::format("check: a verdict is {}, 0 or 1 is right", v));
+    if (v > 1) f.add(fmt::format("check: a verdict is {}, expected 0 or 1", v));
 }
 
 void compile(PluginUnderTest& plugin, Findings& f) {

@@ -34,7 +34,7 @@ void train(PluginUnderTest& plugin, Findings& f, const Growth& growth) {
   TuttiMemory want = twin.memory();
   if (memory->arena != want.arena || memory->constants != want.constants || memory->workspace != want.workspace ||
       memory->staging != want.staging)
-    f.add("compile reports other sizes than for the same program in structs of this ABI's size");
+    f.add("compile reports different sizes than for the same program with structs of this ABI's size");
   s.prepare(x);
   std::vector<float> a = drawn(p.size(), 0), b = drawn(p.size(), 1);
   std::vector<void*> feeds = s.stage(x, 2);
@@ -44,7 +44,7 @@ void train(PluginUnderTest& plugin, Findings& f, const Growth& growth) {
   std::vector<float> got = s.read("s", p.size());
   for (size_t i = 0; i < got.size(); ++i)
     if (got[i] != 0.5f * a[i] * b[i])
-      return f.add(fmt::format("element {} of the state is {}, {} is right", i, got[i], 0.5f * a[i] * b[i]));
+      return f.add(fmt::format("element {} of the state is {}, expected {}", i, got[i], 0.5f * a[i] * b[i]));
 }
 
 void larger(PluginUnderTest& plugin, Findings& f) {
@@ -70,7 +70,7 @@ void errors(PluginUnderTest& plugin, Findings& f) {
   if (!std::memchr(room.error.message, 0, sizeof room.error.message) || !room.error.message[0])
     f.add("an error struct that has grown gets no NUL-ended message");
   for (uint8_t b : room.behind)
-    if (b != 0xA5) return f.add("wrote behind an error struct that has grown");
+    if (b != 0xA5) return f.add("wrote past the end of an error struct that has grown");
 }
 
 }  // namespace

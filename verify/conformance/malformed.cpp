@@ -50,10 +50,10 @@ void declined(PluginUnderTest& plugin, Findings& f, const std::string& what, con
     for (size_t k = 1; node && k < v.accepted.size(); ++k)
       if (!v.accepted[k]) f.add(fmt::format("check of {} declines node {} too: {}", what, k, v.why[k]));
   } else if (a.code != TUTTI_DECLINED || node) {
-    f.add(fmt::format("check of {}: {} ({}), a verdict per node is right", what, code_name(a.code), a.message));
+    f.add(fmt::format("check of {}: {} ({}), expected a verdict per node", what, code_name(a.code), a.message));
   }
   int32_t code = compiled(s, f, copy.get(), what);
-  if (code != TUTTI_DECLINED) f.add(fmt::format("compile of {}: {}, TUTTI_DECLINED is right", what, code_name(code)));
+  if (code != TUTTI_DECLINED) f.add(fmt::format("compile of {}: {}, expected TUTTI_DECLINED", what, code_name(code)));
 }
 
 void unknown_op(PluginUnderTest& b, Findings& f) {
@@ -123,7 +123,7 @@ void malformed(PluginUnderTest& plugin, Findings& f) {
     change(copy);
     int32_t code = compiled(s, f, copy.get(), what);
     if (code != TUTTI_INVALID && code != TUTTI_DECLINED)
-      f.add(fmt::format("compile of a program with {}: {}, TUTTI_INVALID is right", what, code_name(code)));
+      f.add(fmt::format("compile of a program with {}: {}, expected TUTTI_INVALID", what, code_name(code)));
   }
   SmallRun after(s, p.get(), p.size());
   s.wait(after.enqueue(1));

@@ -16,7 +16,7 @@ namespace {
 uint64_t total(const TuttiMemory& m) { return m.state + m.constants + m.arena + m.workspace + m.staging; }
 
 void expect(Findings& f, const std::string& when, uint64_t got, uint64_t want) {
-  if (got != want) f.add(fmt::format("{}: {} bytes, {} is right", when, got, want));
+  if (got != want) f.add(fmt::format("{}: {} bytes, expected {}", when, got, want));
 }
 
 void reported(PluginUnderTest& plugin, Findings& f) {
@@ -48,7 +48,7 @@ void release(PluginUnderTest& plugin, Findings& f) {
   for (int i = 0; i < 3; ++i) {
     second = {};
     x = s.compile(p.get(), &second);
-    expect(f, "state that compile reports of a program whose state is there already", second.state, 0);
+    expect(f, "state that compile reports for a program whose states already exist", second.state, 0);
     s.prepare(x);
     expect(f, "in use after preparing it again", s.used(), base + first.state + total(second));
     s.table().release(x);
@@ -131,7 +131,7 @@ void grows_not(Findings& f, int64_t tensor, const std::string& what, const std::
     for (int k = 0; k < rounds; ++k) round(k);
     if (resident_bytes() - before < rounds * tensor / 2) return;
   }
-  f.add(fmt::format("the process grows by {} with every {}, whose tensors have {}",
+  f.add(fmt::format("the process grows by {} with every {}, although its tensors need only {}",
                     bytes_text(static_cast<uint64_t>((resident_bytes() - start) / (most_blocks * rounds))), what,
                     bytes_text(static_cast<uint64_t>(tensor))));
 }
@@ -187,7 +187,7 @@ void refused(PluginUnderTest& plugin, Findings& f) {
       if (a.code == TUTTI_OK) a = ask(f, "prepare", [&](TuttiError* e) { return s.table().prepare(x, e); });
       if (a.code == TUTTI_NO_MEMORY) break;
       if (a.code != TUTTI_OK) {
-        f.add(fmt::format("where memory runs out: {} ({}), TUTTI_NO_MEMORY is right", code_name(a.code), a.message));
+        f.add(fmt::format("when memory runs out: {} ({}), expected TUTTI_NO_MEMORY", code_name(a.code), a.message));
         break;
       }
       if (k + 1 == (host ? 2 : 16))

@@ -26,7 +26,7 @@ lockstep::LockstepOptions options_of(const std::string& name, bool full) {
 void lockstep(const std::string& name, PluginUnderTest& plugin, Findings& f) {
   Device device = plugin.engine_device();
   if (!Registry::instance().table("reference"))
-    throw Unsupported("the plugin 'reference' is not installed, beside which this check runs the model");
+    throw Unsupported("the plugin 'reference', with which this check compares the model, is not installed");
   for (const lockstep::LockstepResult& r : lockstep::lockstep({device}, options_of(name, plugin.setup().full)))
     for (const std::string& text : r.failures) f.add(text);
 }
@@ -98,7 +98,7 @@ struct Run {
 void memory(const std::string& name, PluginUnderTest& plugin, Findings& f) {
   Run run(plugin.engine_device(), name, plugin.setup().full);
   auto expect = [&](const char* what, uint64_t got) {
-    if (got != run.planned()) f.add(fmt::format("{} bytes {}, {} were reported by compile", got, what, run.planned()));
+    if (got != run.planned()) f.add(fmt::format("{} bytes {}, but compile reported {}", got, what, run.planned()));
   };
   expect("in use before the first step", run.session.used_bytes());
   run.steps(3);

@@ -21,7 +21,7 @@ const TuttiPlugin* negotiate(PluginUnderTest& plugin, Findings& f, uint32_t low,
     throw Failure("tutti_plugin threw an exception");
   }
   if (mine[0] == TUTTI_NONE || mine[1] == TUTTI_NONE)
-    f.add(fmt::format("asked for versions {} to {}, it did not fill in its own range", low, high));
+    f.add(fmt::format("when asked for versions {} to {}, the plugin did not report its own range", low, high));
   else if (mine[0] < 1 || mine[0] > mine[1])
     f.add(fmt::format("its own range is {} to {}", mine[0], mine[1]));
   return t;
@@ -31,14 +31,14 @@ void load(PluginUnderTest& plugin, Findings&) { plugin.entry(); }
 
 void below(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2];
-  if (negotiate(plugin, f, 0, 0, mine)) f.add("gave a table to a host that speaks version 0 alone");
+  if (negotiate(plugin, f, 0, 0, mine)) f.add("returned a table to a host that supports only version 0");
 }
 
 void above(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2], again[2];
   negotiate(plugin, f, 1, TUTTI_ABI, mine);
   if (mine[1] < TUTTI_NONE - 100 && negotiate(plugin, f, mine[1] + 1, mine[1] + 9, again))
-    f.add(fmt::format("gave a table to a host that speaks versions {} to {}", mine[1] + 1, mine[1] + 9));
+    f.add(fmt::format("returned a table to a host that supports versions {} to {}", mine[1] + 1, mine[1] + 9));
 }
 
 void overlap(PluginUnderTest& plugin, Findings& f) {
@@ -48,17 +48,17 @@ void overlap(PluginUnderTest& plugin, Findings& f) {
     const TuttiPlugin* t = negotiate(plugin, f, low, high, mine);
     uint32_t highest = std::min(high, mine[1]);
     if (!t)
-      f.add(fmt::format("no table for a host that speaks versions {} to {}", low, high));
+      f.add(fmt::format("returned no table to a host that supports versions {} to {}", low, high));
     else if (t->abi != highest)
-      f.add(fmt::format("the table for versions {} to {} is of version {}, {} is the highest that both know", low, high,
-                        t->abi, highest));
+      f.add(fmt::format("the table for versions {} to {} has version {}, but {} is the highest that both support", low,
+                        high, t->abi, highest));
   }
 }
 
 void pure(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2];
   const TuttiPlugin *a = negotiate(plugin, f, 1, TUTTI_ABI, mine), *b = negotiate(plugin, f, 1, TUTTI_ABI, mine);
-  if (a != b) f.add("two negotiations gave two tables");
+  if (a != b) f.add("two negotiations returned different tables");
 }
 
 void manifest(PluginUnderTest& plugin, Findings& f) {
@@ -66,13 +66,15 @@ void manifest(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2];
   const TuttiPlugin* t = negotiate(plugin, f, 1, TUTTI_ABI, mine);
   if (mine[0] != m.abi_min || mine[1] != m.abi_max)
-    f.add(fmt::format("the library speaks versions {} to {}, its manifest says {} to {}", mine[0], mine[1], m.abi_min,
-                      m.abi_max));
+    f.add(fmt::format("the library supports versions {} to {}, but its manifest says {} to {}", mine[0], mine[1],
+                      m.abi_min, m.abi_max));
   if (!t) return;
   if (clean_text(t->name) != m.name)
-    f.add(fmt::format("the library calls itself \"{}\", its manifest \"{}\"", clean_text(t->name), m.name));
+    f.add(fmt::format("the library has the name \"{}\", but its manifest has the name \"{}\"", clean_text(t->name),
+                      m.name));
   if (clean_text(t->version) != m.version)
-    f.add(fmt::format("the library's version is \"{}\", its manifest's \"{}\"", clean_text(t->version), m.version));
+    f.add(fmt::format("the version of the library is \"{}\", but that of its manifest is \"{}\"",
+                      clean_text(t->version), m.version));
 }
 
 void table(PluginUnderTest& plugin, Findings& f) {
@@ -85,7 +87,7 @@ void table(PluginUnderTest& plugin, Findings& f) {
     if (!there) f.add(fmt::format("the table lacks the function {}", name));
   std::set<const TuttiExt*> seen;
   for (const TuttiExt* x = t.extensions; x; x = x->next) {
-    if (!seen.insert(x).second) throw Failure("the chain of extensions is a circle");
+    if (!seen.insert(x).second) throw Failure("the list of extensions is circular");
     if (!x->id || !*x->id) f.add("an extension has no id");
     if (x->size < v1_size<TuttiExt>) f.add(fmt::format("extension {} has {} bytes", clean_text(x->id), x->size));
   }

@@ -42,12 +42,12 @@ void devices(PluginUnderTest& plugin, Findings& f) {
     if (d.name && clean_text(d.name) != d.name) bad("its name is not UTF-8");
     if (d.unusable && !*d.unusable) bad("unusable, but no reason why");
     if (d.kind > TUTTI_OTHER) bad(fmt::format("unknown kind {}", d.kind));
-    if (d.memory_free > d.memory_total) bad("more memory free than there is");
+    if (d.memory_free > d.memory_total) bad("memory_free is larger than memory_total");
     if (d.unusable) continue;
     if (d.driver && !*d.driver) bad("no driver");  // it identifies cached kernels and recorded results
     uint64_t most = d.kind == TUTTI_CPU || d.kind == TUTTI_SOFTWARE ? host_memory() : most_memory;
     if (d.memory_total < least_memory || d.memory_total > most)
-      bad(fmt::format("memory_total is {} bytes, from {} to {} can be", d.memory_total, least_memory, most));
+      bad(fmt::format("memory_total is {} bytes, expected {} to {}", d.memory_total, least_memory, most));
     if (d.pci && std::strlen(d.pci) != std::strlen("0000:65:00.0")) bad(fmt::format("PCI address \"{}\"", d.pci));
   }
   if (size_t again = plugin.devices(f).size(); again != all.size())
@@ -66,7 +66,7 @@ void foreign(PluginUnderTest& plugin, Findings& f) {
     TuttiSession* s = nullptr;
     refuse(f, fmt::format("open device {} of {}", index, count), {TUTTI_INVALID},
            [&](TuttiError* e) { return t.open(index, {}, &s, e); });
-    if (s) f.add("a refused open left a session");
+    if (s) f.add("a failed open returned a session");
   }
 }
 
@@ -84,8 +84,8 @@ void unusable(PluginUnderTest& plugin, Findings& f) {
 void session(PluginUnderTest& plugin, Findings& f) {
   for (int i = 0; i < 3; ++i) RawSession one(plugin, f);
   RawSession a(plugin, f), b(plugin, f);
-  if (a.get() == b.get()) f.add("two open calls gave one session");
-  if (uint64_t used = b.used()) f.add(fmt::format("a new session uses {} bytes already", used));
+  if (a.get() == b.get()) f.add("two open calls returned the same session");
+  if (uint64_t used = b.used()) f.add(fmt::format("a new session already uses {} bytes", used));
 }
 
 void options(PluginUnderTest& plugin, Findings& f) {

@@ -41,14 +41,14 @@ Answer ask(Findings& f, const std::string& what, const Call& call) {
     throw Failure(fmt::format("{}: threw an exception across the C boundary", what));
   }
   if (std::any_of(std::begin(room.behind), std::end(room.behind), [](uint8_t b) { return b != noise; }))
-    f.add(fmt::format("{}: wrote behind the TuttiError whose size is {} bytes", what, room.error.size));
+    f.add(fmt::format("{}: wrote past the end of the TuttiError, whose size is {} bytes", what, room.error.size));
   if (a.code == TUTTI_OK) return a;
   const TuttiError& e = room.error;
   const char* end = static_cast<const char*>(std::memchr(e.message, 0, sizeof e.message));
   a.message.assign(e.message, end ? static_cast<size_t>(end - e.message) : sizeof e.message);
   a.node = e.node;
   auto bad = [&](const std::string& text) { f.add(fmt::format("{}: {}", what, text)); };
-  if (a.code < TUTTI_OK || a.code > TUTTI_INTERNAL) bad(fmt::format("returned {}, which is no code", a.code));
+  if (a.code < TUTTI_OK || a.code > TUTTI_INTERNAL) bad(fmt::format("returned {}, which is not a valid code", a.code));
   if (e.code != a.code) bad(fmt::format("returned {}, its error holds {}", code_name(a.code), code_name(e.code)));
   if (e.size != sizeof(TuttiError)) bad("changed the error's size");
   if (!end) bad("the error's message is not NUL-ended");
@@ -67,7 +67,7 @@ void refuse(Findings& f, const std::string& what, std::initializer_list<int32_t>
   if (std::find(codes.begin(), codes.end(), a.code) != codes.end()) return;
   std::string wanted;
   for (int32_t c : codes) wanted += (wanted.empty() ? "" : " or ") + code_name(c);
-  f.add(fmt::format("{}: {} is right, it returned {}{}", what, wanted, code_name(a.code),
+  f.add(fmt::format("{}: expected {}, but it returned {}{}", what, wanted, code_name(a.code),
                     a.message.empty() ? "" : " (" + a.message + ")"));
 }
 
@@ -119,7 +119,7 @@ const TuttiPlugin& PluginUnderTest::table() {
   if (table_) return *table_;
   uint32_t mine[2] = {};
   const TuttiPlugin* t = entry()(TUTTI_ABI, TUTTI_ABI, mine);
-  if (!t) throw Failure(fmt::format("speaks ABI versions {} to {}, not {}", mine[0], mine[1], TUTTI_ABI));
+  if (!t) throw Failure(fmt::format("supports ABI versions {} to {}, not {}", mine[0], mine[1], TUTTI_ABI));
   if (t->size < v1_size<TuttiPlugin>)
     throw Failure(fmt::format("its table has {} bytes, at least {} are needed", t->size, v1_size<TuttiPlugin>));
   return table_.emplace(zero_extended<TuttiPlugin>(t, t->size));

@@ -41,7 +41,7 @@ void judge(Findings& f, Session& session, Graph& g, Value y, const Tensors& inpu
   for (size_t i = 0; i < want.at.size(); ++i) {
     double w = want.at[i], x = got.at[i];
     if (std::isnan(w) ? std::isnan(x) : x == w || std::abs(x - w) <= 1e-3) continue;
-    return f.add(fmt::format("{}: element {} of {} is {}, {} is right", what, i, want.at.size(), x, w));
+    return f.add(fmt::format("{}: element {} of {} is {}, expected {}", what, i, want.at.size(), x, w));
   }
 }
 
@@ -144,8 +144,8 @@ void sessions(PluginUnderTest& plugin, Findings& f) {
         Tensor got = program.run(in).at("y");
         for (size_t i = 0; i < want.at.size(); ++i)
           if (!(std::abs(got.at[i] - want.at[i]) <= 1e-2)) {
-            found[t].add(fmt::format("beside another session, element {} of step {} is {}, {} is right", i, round + 1,
-                                     got.at[i], want.at[i]));
+            found[t].add(fmt::format("while another session is open, element {} of step {} is {}, expected {}", i,
+                                     round + 1, got.at[i], want.at[i]));
             break;
           }
       }

@@ -52,7 +52,7 @@ void SmallRun::verify(Findings& f, const std::string& when) {
   std::vector<float> got = session_.read(state_, want_.size());
   for (size_t i = 0; i < got.size(); ++i) {
     if (std::abs(got[i] - want_[i]) <= 1e-5 * std::abs(want_[i])) continue;
-    return f.add(fmt::format("{}: element {} of the state is {}, {} is right", when, i, got[i], want_[i]));
+    return f.add(fmt::format("{}: element {} of the state is {}, expected {}", when, i, got[i], want_[i]));
   }
 }
 

@@ -25,7 +25,7 @@ void in_flight(PluginUnderTest& plugin, Findings& f) {
   uint64_t last = 0;
   for (int k = 0; k < 8; ++k) {
     uint64_t ticket = r.enqueue(k);
-    if (ticket <= last) f.add(fmt::format("run gave ticket {} after {}", ticket, last));
+    if (ticket <= last) f.add(fmt::format("run returned ticket {} after {}", ticket, last));
     last = ticket;
   }
   s.wait(last);

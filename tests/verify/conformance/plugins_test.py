@@ -71,7 +71,7 @@ class Conformance(harness.Case):
         suites = {s.get("name"): s for s in xml.parse(junit).getroot()}
         self.assertEqual(list(suites), ["negotiation", "programs", "op", "process"])
         self.assertEqual((suites["programs"].get("failures"), suites["op"].get("failures")), ("1", "0"))
-        self.assertIn("TUTTI_DECLINED is right", suites["programs"].find("testcase/failure").get("message"))
+        self.assertIn("expected TUTTI_DECLINED", suites["programs"].find("testcase/failure").get("message"))
 
     def test_document_on_stdout(self):
         document = self.json("conformance", MOCK, "--only", "op.add")
@@ -116,8 +116,8 @@ class Conformance(harness.Case):
     def test_the_manifest_is_held_too(self):
         result = tutti("conformance", self.plugin(version="9.9", abi=[1, 4]), "--only", "negotiation.*")
         self.assertEqual(result.returncode, 1)
-        self.assertIn('its manifest\'s "9.9"', result.stdout)
-        self.assertIn("speaks versions 1 to 1, its manifest says 1 to 4", result.stdout)
+        self.assertIn('that of its manifest is "9.9"', result.stdout)
+        self.assertIn("supports versions 1 to 1, but its manifest says 1 to 4", result.stdout)
 
     def test_bad_usage(self):
         other = self.folder / "library.so"
