@@ -49,8 +49,8 @@ struct Bpe::Pattern {
     PCRE2_SIZE at = 0;
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text), PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, nullptr);
     if (!code)
-      throw Error(Code::internal,
-                  fmt::format("PCRE2 {} refuses a tokenizer's pattern at {}: {}", PCRE2_MAJOR, at, error));
+      throw Error(Code::internal, fmt::format("PCRE2 {} cannot compile the tokenizer's pattern, position {}: error {}",
+                                              PCRE2_MAJOR, at, error));
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without JIT matching is slower, with the same result
   }
   ~Pattern() { pcre2_code_free(code); }
@@ -119,7 +119,7 @@ void Bpe::read_vocabulary(const std::string& path) {
     size_ = std::max(size_, int64_t{n} + 1);
   }
   if (static_cast<uint64_t>(size_) > 2 * all.size())  // models allocate memory for every id
-    throw invalid(fmt::format("{}: {} tokens with numbers up to {}, expected them below {}", path, all.size(),
+    throw invalid(fmt::format("{}: {} tokens have numbers up to {}; token numbers must be below {}", path, all.size(),
                               size_ - 1, 2 * all.size()),
                   folder_remedy);
 }

@@ -120,9 +120,9 @@ HostTensor read_idx(const std::string& path) {
     in.fail(4, e.what());
   }
   if (bytes > in.bound() || header + bytes > in.bound())
-    in.fail(in.bound(), fmt::format("the file {}; dimensions {} of type {} promise {} bytes in all",
-                                    in.packed() ? "cannot unpack to more" : "ends here", to_string(tensor.type.shape),
-                                    name(tensor.type.dtype), header + bytes));
+    in.fail(in.bound(), fmt::format("the file {}; with dimensions {} of type {} it should have {} bytes",
+                                    in.packed() ? "cannot decompress to so many bytes" : "ends here",
+                                    to_string(tensor.type.shape), name(tensor.type.dtype), header + bytes));
   // Memory grows with the data actually read, so that a false size in the header of a small .gz allocates little.
   const uint64_t step = 64u << 20;
   try {

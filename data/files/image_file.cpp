@@ -57,7 +57,7 @@ ImageForm image_form(const std::string& path) {
 }
 
 void read_image(const std::string& path, const ImageForm& form, std::byte* to) {
-  std::string bytes = data::read_file(path, "leave the files where they are while they are read");
+  std::string bytes = data::read_file(path, "do not move the files while they are read");
   thread_local std::string pixels;  // one image; reused, so that loading a batch does not allocate
   auto plane = static_cast<size_t>(form.height * form.width), channels = static_cast<size_t>(form.channels);
   pixels.resize(channels * plane);

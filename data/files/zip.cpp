@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, entry_bytes = 46, local_bytes = 30;
 constexpr uint64_t most_of_a_byte = 1032;  // largest expansion of one byte by deflate
-constexpr const char* damaged = "the file is damaged or no archive of NumPy; use another";
+constexpr const char* damaged = "the file is damaged or not a NumPy archive; use another file";
 
 template <class T>
 T number(const uint8_t* at) {

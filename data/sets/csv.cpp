@@ -81,7 +81,7 @@ bool missing(std::string_view text) {
   return names.contains(text);
 }
 
-Csv::Csv(std::string path) : path_(std::move(path)), text_(read_file(path_, "name a CSV file: csv:FILE[:TARGET]")) {
+Csv::Csv(std::string path) : path_(std::move(path)), text_(read_file(path_, "give a CSV file: csv:FILE[:TARGET]")) {
   if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // UTF-8 byte order mark
   if (size_t zero = text_.find('\0'); zero != text_.npos)
     throw error(1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(zero), '\n'),

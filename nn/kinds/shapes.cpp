@@ -77,22 +77,23 @@ const LayerKind unflatten_kind{
     }};
 
 extern const LayerKind permute_kind;
-const LayerKind permute_kind{.name = "permute",
-                             .doc = "permutes the axes, as torch.permute; axis 0 (the batch) must stay first",
-                             .arguments = {{.name = "dims", .type = Argument::sizes, .least = 0}},
-                             .make = [](const Arguments& a) -> Layer {
-                               return Activation("permute", [dims = a.sizes("dims")](Value x) {
-                                 Shape sorted = dims;
-                                 std::ranges::sort(sorted);
-                                 bool all = sorted.size() == x.rank() && !dims.empty() && dims[0] == 0;
-                                 for (size_t i = 0; all && i < sorted.size(); ++i)
-                                   all = sorted[i] == static_cast<int64_t>(i);
-                                 if (!all)
-                                   throw invalid(fmt::format("permute {} of {}: name 0 and then every other axis once",
-                                                             to_string(dims), to_string(x.type())));
-                                 return transpose(x, dims);
-                               });
-                             }};
+const LayerKind permute_kind{
+    .name = "permute",
+    .doc = "permutes the axes, as torch.permute; axis 0 (the batch) must stay first",
+    .arguments = {{.name = "dims", .type = Argument::sizes, .least = 0}},
+    .make = [](const Arguments& a) -> Layer {
+      return Activation("permute", [dims = a.sizes("dims")](Value x) {
+        Shape sorted = dims;
+        std::ranges::sort(sorted);
+        bool all = sorted.size() == x.rank() && !dims.empty() && dims[0] == 0;
+        for (size_t i = 0; all && i < sorted.size(); ++i) all = sorted[i] == static_cast<int64_t>(i);
+        if (!all)
+          throw invalid(fmt::format(
+              "permute {} of {}: the list must start with 0 (the batch) and contain every other axis exactly once",
+              to_string(dims), to_string(x.type())));
+        return transpose(x, dims);
+      });
+    }};
 
 extern const LayerKind select_kind;
 const LayerKind select_kind{
