@@ -9,8 +9,8 @@ namespace tutti::cli {
 
 /// Help text of the positional argument.
 constexpr const char* model_file_help =
-    "A checkpoint; an ONNX model; a description of layers with --init; or weights (GGUF, or safetensors "
-    "or .npz and the model's name behind it)";
+    "A checkpoint; an ONNX model; a description of layers with --init; or weights (GGUF, or safetensors or .npz "
+    "followed by the model's name)";
 
 /// One of: a checkpoint; a model file (ONNX, or a JSON description); a weights file for the model named on the command
 /// line (a GGUF file: llama).

@@ -388,13 +388,13 @@ void add_parity(CLI::App& app, Action& action) {
   auto add_of_processes = [&](const char* name, auto& to, const char* help) {
     model->excludes(sub->add_option(name, to, help));
   };
-  add_of_processes("--jobs", c.jobs,
-                   "Run each op on each device in a process of its own, so many at once, so that a crash, a hang or a "
-                   "spoilt GPU costs that op alone; 0: all in one process (4 where a discrete or integrated device is "
-                   "among them, else 0)");
+  add_of_processes(
+      "--jobs", c.jobs,
+      "Number of worker processes; each runs one op on one device, so that a crash, a hang or a GPU fault affects only "
+      "that op; 0: all in one process (4 where a discrete or integrated device is among them, else 0)");
   add_of_processes("--timeout", c.timeout,
-                   "Seconds that one case may take in such a process (120; ten times as many with --full)");
-  sub->add_option("--job", c.job, "What such a process is to do")->group("");  // hidden
+                   "Time limit of one case in a worker process, in seconds (120; ten times as long with --full)");
+  sub->add_option("--job", c.job, "The job of a worker process (internal)")->group("");  // hidden
   add_json_flag(*sub, c.json);
   sub->callback([&action] { action = [] { return c(); }; });
 }

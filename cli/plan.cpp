@@ -95,7 +95,7 @@ struct PlanCommand {
     if (transient(p.last)) line("last batch", transient(p.last), "the smaller batch at the end of an epoch");
     if (!no_eval) line("evaluation", transient(p.evaluation));
     if (p.early)
-      line("initialization", p.early, no_eval ? "freed before the first step" : "more than what comes later takes");
+      line("initialization", p.early, no_eval ? "freed before the first step" : "more than the later steps need");
     if (row.largest_batch)
       fmt::print(
           "  largest batch   {:>12}  {}\n", *row.largest_batch,

@@ -342,10 +342,10 @@ void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& 
   options.recompute = static_cast<int64_t>(f.blocks.size());
   if (!told) return;
   if (f.blocks.empty())
-    print_err("memory budget {}: the run takes {}, nothing is recomputed\n", bytes_text(memory_budget),
+    print_err("memory budget {}: the run needs {}, nothing is recomputed\n", bytes_text(memory_budget),
               bytes_text(f.peak));
   else
-    print_err("memory budget {}: the run takes {} in place of {}; {} of {} blocks are computed twice, {} to {}{}\n",
+    print_err("memory budget {}: the run needs {} instead of {}; {} of {} blocks are computed twice, {} to {}{}\n",
               bytes_text(memory_budget), bytes_text(f.peak), bytes_text(f.plain), f.blocks.size(), f.of,
               f.blocks.front(), f.blocks.back(),
               f.cost > 0 ? fmt::format(": {:.0f} % more products", 100 * f.cost) : "");

@@ -41,7 +41,7 @@ class Memory(harness.Case):
 
         for size, text in (("1.5GiB", "1.5 GiB"), ("2g", "2.0 GiB"), (".5MiB", "512.0 KiB"), ("900000", "878.9 KiB"), ("800 kb", "800.0 KiB"),
                            ("900000B", "878.9 KiB"), ("1t", "1024.0 GiB")):
-            self.assertIn(f"memory budget {text}: the run takes", told(size), size)
+            self.assertIn(f"memory budget {text}: the run needs", told(size), size)
         self.assertNotIn("memory budget", told("0"))
         for size in ("10QiB", "-1MiB", "GiB", "1.5.2GiB", "nan", "1e3MiB", "99999999999GiB", "1 2", "0x10", "inf"):
             self.fails(2, [f"'{size}' is not a size", "2GiB, 1.5GiB or 800MiB"], "train", *MLP, "--memory-budget", size)

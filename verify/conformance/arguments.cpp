@@ -183,7 +183,7 @@ Checks argument_checks() {
       {"arguments.stage", "stage refuses NULLs and comes after prepare", stage},
       {"arguments.run", "run refuses NULLs and comes after prepare", run},
       {"arguments.unstaged_run", "run refuses a program whose feeds were not staged", unstaged, false},
-      {"arguments.wait", "wait refuses tickets that were never handed out, and takes ticket 0", wait},
+      {"arguments.wait", "wait refuses tickets that run never returned, and accepts ticket 0", wait},
       {"arguments.usage", "usage refuses NULLs", usage},
       {"arguments.read", "read refuses unknown states, wrong sizes and NULLs; new state is zero", read},
       {"arguments.write", "write refuses unknown states, wrong sizes and NULLs", write},

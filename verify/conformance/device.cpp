@@ -40,7 +40,8 @@ Checks device_checks() {
   return {
       {"device.groups", "a launch runs every group of work-items once, along all three dimensions", promised("groups")},
       {"device.alignment", "memory starts at multiples of Traits::alignment", promised("alignment")},
-      {"device.memory", "allocations are as large as asked for and apart, or TUTTI_NO_MEMORY", promised("memory")},
+      {"device.memory", "allocations have the requested size and do not overlap, or fail with TUTTI_NO_MEMORY",
+       promised("memory")},
       {"device.identity", "Traits::identity names device and driver, and differs between devices", identity},
   };
 }

@@ -79,7 +79,7 @@ Checks growth_checks() {
   return {
       {"growth.larger", "structs and array elements that have grown are read by their sizes and strides", larger},
       {"growth.smaller", "structs and array elements as version 1 began are enough", smaller},
-      {"growth.exact", "nothing behind a struct's size or an array's end is touched", exact},
+      {"growth.exact", "nothing past a struct's size or an array's end is accessed", exact},
       {"growth.errors", "an error struct that has grown is filled like any other", errors},
   };
 }

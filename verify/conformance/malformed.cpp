@@ -114,7 +114,7 @@ void malformed(PluginUnderTest& plugin, Findings& f) {
       {"a state that ends as a value that does not exist", [](ProgramCopy& c) { c.state(0).after = 1000; }},
       {"a state that begins as a feed", [](ProgramCopy& c) { c.state(0).before = 0; }},
       {"a state without a name", [](ProgramCopy& c) { c.state(0).name = nullptr; }},
-      {"a group behind the last node", [](ProgramCopy& c) { c.group(0).first = 1000; }},
+      {"a group after the last node", [](ProgramCopy& c) { c.group(0).first = 1000; }},
   };
   SmallProgram p;
   RawSession s(plugin, f);

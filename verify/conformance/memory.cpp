@@ -206,11 +206,11 @@ Checks memory_checks() {
       {"memory.reported", "prepare allocates exactly what compile reported, runs allocate nothing", reported},
       {"memory.release", "release gives everything but the state back; known state is not counted again", release},
       {"memory.unprepared", "compile keeps no memory of its own", unprepared},
-      {"memory.exhausted", "what does not fit is TUTTI_NO_MEMORY, and the session goes on", exhausted},
+      {"memory.exhausted", "what does not fit is TUTTI_NO_MEMORY, and the session can still be used", exhausted},
       {"memory.reopened", "a new session starts from nothing", reopened},
       {"memory.returned", "on a device in host memory, closed sessions leave the process no larger", returned},
       {"memory.released", "on a device in host memory, released programs leave the process no larger", released},
-      {"memory.refused", "an allocation that fails is TUTTI_NO_MEMORY, and the session goes on", refused},
+      {"memory.refused", "an allocation that fails is TUTTI_NO_MEMORY, and the session can still be used", refused},
   };
 }
 

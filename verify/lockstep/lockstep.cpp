@@ -197,7 +197,9 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
       Difference d = compare(got.at(name), want[k], bound_of(*u.op, u.graph, DType::f32, false), {},
                              old == before.end() ? nullptr : &old->second);
       judge.result.update = std::max(judge.result.update, d.share);
-      if (!d.ok) judge.fail(fmt::format("{} is not the update by the device's own gradient: {}", name, d.text));
+      if (!d.ok)
+        judge.fail(fmt::format("{} is not the result of the optimizer update with the device's own gradient: {}", name,
+                               d.text));
     }
   }
 }
