@@ -145,7 +145,7 @@ TEST_P(RecomputeTest, ABudgetThatAnyNumberOfBlocksKeepsIsKept) {
   for (int64_t parts = 2; parts <= 16; parts *= 2)
     for (int64_t blocks = 0; blocks <= count; ++blocks) least = std::min(least, peak(blocks, parts));
   std::string message = message_of([&] { fitted(least - 1); });
-  expect_parts(message, {fmt::format("takes {} B", least), fmt::format("into {} B", least - 1),
+  expect_parts(message, {fmt::format("needs {} B", least), fmt::format("into {} B", least - 1),
                          fmt::format("memory-budget {}B", least)});
 }
 
