@@ -422,8 +422,9 @@ void add_bench(CLI::App& app, Action& action) {
       ->group("Cases");
   sub->add_option("--optimizer", c.run.optimizer, "Optimizer of the models (default: each model's own)")
       ->group("Cases");
-  sub->add_option("--precision", c.precisions,
-                  "f32, tf32, bf16, f16, separated by commas; results are compared within a precision")
+  sub->add_option(
+         "--precision", c.precisions,
+         "f32, tf32, bf16, f16, separated by commas; results are compared only with others of the same precision")
       ->group("Cases");
   CLI::Option* device = sub->add_option("--device", c.devices, devices_help)->group("Where");
   sub->add_option("--threads", c.run.threads, "CPU threads (0: chosen by the plugin)")->group("Where");

@@ -47,7 +47,8 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
     throw invalid(fmt::format("{}: the file has no metadata of a training run", path_),
                   "give the model and its options after the file: gpt --size gpt2");
   if (run.definition().weights)
-    throw invalid(fmt::format("{}: {} contains its own weights", path_, run.model), "give only the model");
+    throw invalid(fmt::format("weights file {}: the model {} already contains its weights", path_, run.model),
+                  "give only the model, without the weights file");
   if (!run.weights_file().empty() && run.weights_file() != path_)
     throw invalid(fmt::format("--init {}: the weights are already given by {}", run.init, path_), "omit --init");
   // Must not look like the name of an init scheme.

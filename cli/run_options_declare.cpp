@@ -67,11 +67,12 @@ void RunOptions::add_data(CLI::App& sub) {
   declare(sub.add_option("--tokenizer", tokenizer,
                          "Text tokenizer: bytes, chars, bpe:FOLDER (GPT-2's vocab.json and merges.txt), or gguf:FILE"),
           d);
-  declare(sub.add_option("--normalise", normalise,
-                         "Normalize images to mean 0 and standard deviation 1 in the model's first step: imagenet, "
-                         "cifar10, mnist, MEAN:STD (a number, or a comma list by channel, for pixels from 0 to 1), "
-                         "data (measured on the training set); none"),
-          d);
+  declare(
+      sub.add_option("--normalise", normalise,
+                     "Normalize images to mean 0 and standard deviation 1 in the model's first step: none, imagenet, "
+                     "cifar10, mnist, data (measured on the training set), or MEAN:STD (each a number, or one per "
+                     "channel separated by commas; for pixels from 0 to 1)"),
+      d);
 }
 
 void RunOptions::add_training(CLI::App& sub) {
@@ -85,7 +86,8 @@ void RunOptions::add_training(CLI::App& sub) {
               ->transform(CLI::Validator(size_in_bytes, ""))
               ->type_name("SIZE"),
           t);
-  declare(sub.add_option("--epochs", epochs, "Passes over the training set in total, with those before --resume")
+  declare(sub.add_option("--epochs", epochs,
+                         "Total number of passes over the training set; a resumed run counts earlier ones")
               ->check(whole<int64_t>),
           t);
   declare(sub.add_option("--steps", steps, "Stop after N steps in total (0: use --epochs)")->check(whole<int64_t>), t);

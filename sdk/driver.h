@@ -105,7 +105,7 @@ class Driver {
   /// Records launches for repeated submission. Each sees the writes of earlier launches and of sequences submitted
   /// before. `upload` (or null) is copied first, with the content of its host memory at the time of execution.
   SequenceId record(std::span<const Launch> launches, const Upload* upload);
-  /// Records launches that are timed individually, see times(); none if the device cannot.
+  /// Like record(), but times each launch, see times(). Returns nullopt if the device cannot.
   std::optional<SequenceId> record_timed(std::span<const Launch> launches, const Upload* upload);
   /// The times of the upload, if any, and of each launch in the last run of a sequence of record_timed, which must have
   /// been waited for.

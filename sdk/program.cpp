@@ -274,18 +274,18 @@ void parse_states(const TuttiProgram& raw, const std::vector<bool>& defined, Pro
     if (!s.name || !*s.name) throw invalid(fmt::format("state {} has no name", i));
     if (!names.insert(s.name).second) throw invalid(fmt::format("state '{}' occurs twice", s.name));
     if (s.after >= p.values.size())
-      throw invalid(fmt::format("state '{}': after is value {}, but the program has only {} values", s.name, s.after,
+      throw invalid(fmt::format("state '{}': `after` is value {}, but the program has only {} values", s.name, s.after,
                                 p.values.size()));
     if (!defined[s.after])
-      throw invalid(fmt::format("state '{}': after is value {}, which no node produces", s.name, s.after));
+      throw invalid(fmt::format("state '{}': `after` is value {}, which no node produces", s.name, s.after));
     if (s.before != TUTTI_NONE) {
       if (s.before >= p.values.size())
-        throw invalid(fmt::format("state '{}': before is value {}, but the program has only {} values", s.name,
+        throw invalid(fmt::format("state '{}': `before` is value {}, but the program has only {} values", s.name,
                                   s.before, p.values.size()));
       const Value& before = p.values[s.before];
       if (before.role != TUTTI_STATE || before.name != s.name)
         throw invalid(
-            fmt::format("state '{}': before is value {}, which is not the value of this state", s.name, s.before));
+            fmt::format("state '{}': `before` is value {}, which is not the value of this state", s.name, s.before));
       if (before.type != p.type(s.after))
         throw invalid(fmt::format("state '{}' is {} before the step and {} after it", s.name, to_string(before.type),
                                   to_string(p.type(s.after))));

@@ -24,8 +24,8 @@ struct Value {
   TensorType type;
   std::string name;             ///< feeds and states
   std::vector<std::byte> data;  ///< constants, row-major
-  /// The name of a dtype of a newer host that this SDK does not know, or "". `type` is then u8, and each node that uses
-  /// the value is marked unknown.
+  /// Names a dtype that this SDK does not know because the host is newer, or "". `type` is then u8, and each node that
+  /// uses the value is marked unknown.
   std::string unknown;
 };
 
@@ -35,8 +35,8 @@ struct Node {
   std::vector<uint32_t> inputs, results;  ///< values; an unused result is TUTTI_NONE
   Attrs attrs;
   std::vector<TuttiInstr> expr;  ///< elementwise nodes
-  /// The feature of this node (a flag, a dtype, an attribute kind, an instruction) of a newer host that this SDK does
-  /// not know, or "". The table in sdk/plugin.h declines such nodes.
+  /// Names what this SDK does not know because the host is newer (a flag, a dtype, an attribute kind, an instruction);
+  /// "" if it knows all of the node. The table in sdk/plugin.h declines such nodes.
   std::string unknown;
 
   bool elementwise() const { return !expr.empty(); }

@@ -1,5 +1,5 @@
 // Runs graphs on a device: whole if the device accepts every node, else (if fallback is allowed) in parts, with the
-// declined nodes on the CPU. Keeps track of the devices of states and of planned memory.
+// declined nodes on the CPU. Keeps track of which device holds each state, and of planned memory.
 #pragma once
 #include <functional>
 #include <map>

@@ -46,7 +46,7 @@ class Schedule {
   virtual uint32_t row_major(uint32_t v) { return held_[v].front(); }
   /// Records that the value is in this region too; row-major unless the backend overrides it.
   virtual void hold(uint32_t v, uint32_t memory);
-  /// Whether kernels of such products may also compute the sum of an operand.
+  /// Whether the kernel of a node like `product` may also compute the sum of one of its operands.
   virtual bool sums_operands(const Node& product) const = 0;
   /// Plans both nodes as one step. Returns the entry's name, or null if that is impossible. Each node has one result
   /// that is read; all inputs exist.

@@ -37,7 +37,7 @@ class DeviceBuffer {
   uint64_t bytes_ = 0;
 };
 
-/// Host memory for uploads, counted too.
+/// Host memory for uploads; its bytes are counted like those of device memory.
 class UploadBuffer {
  public:
   UploadBuffer() = default;

@@ -218,9 +218,9 @@ TEST(Program, RefusesBadExpressions) {
 
 TEST(Program, RefusesBadStatesAndGroups) {
   expect_bad("state 0 has no name", TUTTI_NONE, [](auto& p) { p.states[0].name = nullptr; });
-  expect_bad("after is value 9", TUTTI_NONE, [](auto& p) { p.states[0].after = 9; });
-  expect_bad("after is value 4294967295", TUTTI_NONE, [](auto& p) { p.states[0].after = TUTTI_NONE; });
-  expect_bad("after is value 5, which no node produces", TUTTI_NONE,
+  expect_bad("`after` is value 9", TUTTI_NONE, [](auto& p) { p.states[0].after = 9; });
+  expect_bad("`after` is value 4294967295", TUTTI_NONE, [](auto& p) { p.states[0].after = TUTTI_NONE; });
+  expect_bad("`after` is value 5, which no node produces", TUTTI_NONE,
              [](auto& p) { p.states[0].after = p.value(TUTTI_TEMP, TUTTI_F32, {3}); });
   expect_bad("before is value 9", TUTTI_NONE, [](auto& p) { p.states[0].before = 9; });
   expect_bad("before is value 0, which is not the value of this state", TUTTI_NONE,
