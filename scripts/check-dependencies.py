@@ -14,7 +14,7 @@ import sys
 
 BASE = ["core/abi", "core/base"]
 GEOMETRY = BASE + ["core/geometry"]
-ENGINE = GEOMETRY + ["core/runtime", "graph", "graph/lower", "nn", "data", "train"]
+ENGINE = GEOMETRY + ["core/runtime", "core/world", "graph", "graph/lower", "nn", "data", "train"]
 PLUGIN = GEOMETRY + ["sdk", "kernels"]
 # Longest matching folder decides; a folder may always include itself. A folder does not stand for those below it that have
 # a rule of their own: "graph" is not "graph/lower".
@@ -23,6 +23,7 @@ MAY = {
     "core/base": ["core/abi"],
     "core/geometry": BASE,
     "core/runtime": BASE,
+    "core/world": BASE + ["core/runtime"],
     "core/probe": BASE + ["core/runtime"],
     "graph": GEOMETRY,
     "graph/lower": GEOMETRY + ["core/runtime", "graph"],

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu]
+usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu] [--mpi]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, PCRE2, libpng, libjpeg, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
@@ -25,6 +25,7 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
                                .deps/intel-opencl/vendors
   --webgpu                     --vulkan, and wgpu-native with its headers, from PyPI's wheel of wgpu (3 MB), into .deps/wgpu:
                                examples/plugins/webgpu is built from them and tested where they are
+  --mpi                        also Open MPI, over which processes train one model (docs/DISTRIBUTED.md)
   --cuda                       looks for the headers that the cuda plugin is built from (cuda.h and nvrtc.h of CUDA 12 or 13,
                                cublasLt.h, cudnn.h of cuDNN 9). Installs nvidia-cuda-dev where the system has it in
                                version 12 or newer (Debian 12 has 11.8, too old); cuDNN it never installs. Says
@@ -48,6 +49,7 @@ for arg in "$@"; do
     --opencl | --intel-opencl)
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
+    --mpi) extra+=(libopenmpi-dev openmpi-bin) ;;
     --cuda) cuda=yes ;;
     *) echo "deps: unknown option $arg (see scripts/deps.sh --help)" >&2; exit 2 ;;
   esac

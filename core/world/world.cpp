@@ -1,0 +1,268 @@
+#include "core/world/world.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "core/base/option_text.h"
+#include "core/world/comm_thread.h"
+#include "core/world/launch.h"
+#include "core/world/library.h"
+#include "core/world/ordered.h"
+
+namespace tutti {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = CommThread::Clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr size_t piece_bytes = size_t{4} << 20;  // larger messages stall what else travels
+constexpr double after_signal = 0.6;  // seconds of silence: a launcher that ends the ranks gives them about one
+constexpr double elsewhere = 10;      // times the limit for a rank that compiles, evaluates or saves
+
+template <class T>
+constexpr uint32_t dtype_of = std::is_same_v<T, double> ? TUTTI_F64 : TUTTI_F32;
+
+constexpr const char* name_of(uint32_t kind) {
+  switch (kind) {
+    case TUTTI_ALL_REDUCE: return "all_reduce";
+    case TUTTI_ALL_GATHER: return "all_gather";
+    case TUTTI_ALL_TO_ALL: return "all_to_all";
+    default: return "broadcast";
+  }
+}
+
+}  // namespace
+
+struct World::Impl {
+  explicit Impl(const WorldOptions& o) : options(o), launch(this_launch()), thread(matching(launch)) {
+    place = thread.place();
+    library = place.library;
+    if (size() != launch.ranks) throw separate(launch, library, size());
+  }
+
+  static Error separate(const Launch& launch, const std::string& library, int ranks) {
+    return invalid(fmt::format("{} started {} processes, but {}, which this build uses, makes worlds of {}: they would "
+                               "be {} separate runs",
+                               launch.by, launch.ranks, library, ranks, launch.ranks),
+                   fmt::format("start it with the mpiexec of {}", library));
+  }
+
+  /// A launcher of another MPI is found out before MPI starts, which might wait for it.
+  static const TuttiWorld& matching(const Launch& launch) {
+    const TuttiWorld& table = load_world();
+    if (!launch.mpi.empty() && *table.mpi && launch.mpi != table.mpi) throw separate(launch, table.mpi, 1);
+    return table;
+  }
+
+  int size() const { return static_cast<int>(place.ranks); }
+  int rank() const { return static_cast<int>(place.rank); }
+
+  uint64_t begin(uint32_t kind, uint32_t dtype, const void* from, void* to, size_t bytes) {
+    kinds.emplace_back(kind);
+    bool blocks = kind == TUTTI_ALL_TO_ALL || kind == TUTTI_ALL_GATHER;
+    sent += bytes * (blocks ? place.ranks - 1 : 1);
+    return thread.begin({kind, dtype, from, to, bytes, 0, 0});
+  }
+
+  void wait(uint64_t number) {
+    auto begun = Clock::now(), asked = begun;
+    while (!thread.wait_for(number, 50ms)) {
+      auto now = Clock::now();
+      bool ending = options.interrupted && options.interrupted();
+      if (Seconds(now - asked).count() > (ending ? 0.1 : 1.0)) {
+        thread.ask();
+        asked = now;
+      }
+      expect_company(number, begun, ending);
+    }
+    waited += Seconds(Clock::now() - begun).count();
+  }
+
+  std::string what_of(uint64_t number) const {
+    return fmt::format("{} {} (step {})", name_of(kinds.at(number - 1)), number, step);
+  }
+
+  /// Throws where a rank has been silent for too long, or stays behind.
+  void expect_company(uint64_t number, Clock::time_point begun, bool ending) {
+    auto now = Clock::now();
+    std::vector<CommThread::Peer> peers = thread.peers();
+    double waited_now = Seconds(now - begun).count();
+    for (uint32_t r = 0; r < place.ranks; ++r) {
+      if (r == place.rank) continue;
+      double silent = Seconds(now - std::max(begun, peers[r].heard)).count();
+      if (silent > (ending ? after_signal : options.timeout)) mute.insert(static_cast<int>(r));
+    }
+    if (!mute.empty())
+      throw Error(Code::timeout,
+                  fmt::format("rank {}{} has not answered for {:.1f} s: it has ended, or it hangs; rank {} waits in {}",
+                              *mute.begin(), host(*mute.begin()), ending ? after_signal : options.timeout, rank(),
+                              what_of(number)),
+                  "see the launcher's messages; go on from the last checkpoint: " + option_text("resume", "FILE"));
+    for (uint32_t r = 0; r < place.ranks; ++r) {
+      const Doing& d = peers[r].doing;
+      bool behind = r != place.rank && d.transfers < number;
+      double limit = options.timeout + longest_step;
+      if (d.what != "step") limit *= elsewhere;
+      if (behind && waited_now > limit)
+        throw Error(Code::timeout,
+                    fmt::format("rank {}{} is {:.0f} s behind: it is at {} of step {}; rank {} waits in {}", r,
+                                host(static_cast<int>(r)), waited_now, d.what.empty() ? "the start" : d.what, d.step,
+                                rank(), what_of(number)),
+                    "if that rank is only slow, set a larger " + option_text("world-timeout"));
+    }
+  }
+
+  /// Each rank sums one block of a piece of the values in the tree, and hands the sum to all; the next piece travels
+  /// meanwhile.
+  template <class T>
+  void sum_in_order(std::span<T> values) {
+    const size_t ranks = place.ranks;
+    const size_t block = std::min((values.size() + ranks - 1) / ranks, piece_bytes / sizeof(T)), piece = block * ranks;
+    if (piece == 0) return;
+    const size_t pieces = (values.size() + piece - 1) / piece;
+    struct Travelling {
+      std::vector<T> out, in, sums;
+      uint64_t to_all = 0, gathered = 0;
+    };
+    std::array<Travelling, 2> slots;
+    auto send = [&](size_t k) {
+      Travelling& t = slots[k % 2];
+      t.out.assign(piece, T(0));
+      std::span<T> part = values.subspan(k * piece, std::min(piece, values.size() - k * piece));
+      std::ranges::copy(part, t.out.begin());
+      t.in.resize(piece);
+      t.to_all = begin(TUTTI_ALL_TO_ALL, dtype_of<T>, t.out.data(), t.in.data(), block * sizeof(T));
+    };
+    auto receive = [&](size_t k) {
+      Travelling& t = slots[k % 2];
+      wait(t.gathered);
+      std::span<T> part = values.subspan(k * piece, std::min(piece, values.size() - k * piece));
+      std::copy_n(t.sums.begin(), part.size(), part.begin());
+    };
+    send(0);
+    for (size_t k = 0; k < pieces; ++k) {
+      Travelling& t = slots[k % 2];
+      wait(t.to_all);
+      if (k > 0) receive(k - 1);
+      if (k + 1 < pieces) send(k + 1);
+      sum_blocks(t.in.data(), ranks, block);
+      t.sums.resize(piece);
+      t.gathered = begin(TUTTI_ALL_GATHER, dtype_of<T>, t.in.data(), t.sums.data(), block * sizeof(T));
+    }
+    receive(pieces - 1);
+  }
+
+  std::string host(int r) const {
+    auto at = static_cast<size_t>(r);
+    return at < hosts.size() ? fmt::format(" ({})", hosts[at]) : "";
+  }
+
+  WorldOptions options;
+  Launch launch;
+  CommThread thread;
+  TuttiPlace place = {};
+  std::string library;
+  std::vector<std::string> hosts;
+  std::vector<uint32_t> kinds;  // of all transfers
+  std::set<int> mute;           // ranks that do not answer
+  int64_t step = 0;
+  std::string what;
+  Clock::time_point step_began = Clock::now();
+  double longest_step = 0, waited = 0;
+  uint64_t sent = 0;
+};
+
+World::World(const WorldOptions& options) : impl_(std::make_unique<Impl>(options)) {
+  impl_->hosts = gather(impl_->place.host);
+}
+World::~World() = default;
+
+int World::rank() const { return impl_->rank(); }
+int World::size() const { return impl_->size(); }
+const std::string& World::library() const { return impl_->library; }
+const std::vector<std::string>& World::hosts() const { return impl_->hosts; }
+uint64_t World::bytes_sent() const { return impl_->sent; }
+double World::seconds_waited() const { return impl_->waited; }
+
+void World::at(int64_t step, const std::string& what) {
+  auto now = Clock::now();
+  if (step == impl_->step + 1 && impl_->what == "step")
+    impl_->longest_step = std::max(impl_->longest_step, Seconds(now - impl_->step_began).count());
+  impl_->step = step;
+  impl_->step_began = now;
+  impl_->what = what;
+  impl_->thread.doing(step, what);
+}
+
+void World::all_reduce(std::span<float> values) {
+  impl_->wait(impl_->begin(TUTTI_ALL_REDUCE, TUTTI_F32, values.data(), values.data(), values.size_bytes()));
+}
+void World::all_reduce(std::span<double> values) {
+  impl_->wait(impl_->begin(TUTTI_ALL_REDUCE, TUTTI_F64, values.data(), values.data(), values.size_bytes()));
+}
+
+void World::all_reduce_ordered(std::span<float> values) { impl_->sum_in_order(values); }
+void World::all_reduce_ordered(std::span<double> values) { impl_->sum_in_order(values); }
+
+void World::broadcast(std::span<std::byte> bytes) {
+  impl_->wait(impl_->begin(TUTTI_BROADCAST, TUTTI_U8, bytes.data(), bytes.data(), bytes.size()));
+}
+
+std::vector<std::string> World::gather(const std::string& text) {
+  auto all = [&](const void* from, void* to, size_t bytes) {
+    impl_->wait(impl_->begin(TUTTI_ALL_GATHER, TUTTI_U8, from, to, bytes));
+  };
+  const auto ranks = static_cast<size_t>(size());
+  uint64_t mine = text.size();
+  std::vector<uint64_t> sizes(ranks);
+  all(&mine, sizes.data(), sizeof mine);
+  const size_t room = *std::ranges::max_element(sizes);
+  std::string from = text, to(ranks * room, '\0');
+  from.resize(room);
+  if (room > 0) all(from.data(), to.data(), room);
+  std::vector<std::string> texts;
+  for (size_t r = 0; r < ranks; ++r) texts.push_back(to.substr(r * room, sizes[r]));
+  return texts;
+}
+
+bool World::any(bool x) {
+  float count = x ? 1 : 0;
+  all_reduce(std::span(&count, 1));
+  return count > 0;
+}
+
+int World::speaker() const {
+  int first = 0;
+  while (impl_->mute.contains(first) && first < rank()) ++first;
+  return first;
+}
+
+void World::hand_over(const Error& error, int exit_code) {
+  impl_->thread.tell(static_cast<uint32_t>(speaker()), error);
+  auto end = Clock::now() + Seconds(elsewhere * (impl_->options.timeout + impl_->longest_step));
+  while (Clock::now() < end && !(impl_->options.interrupted && impl_->options.interrupted()))
+    std::this_thread::sleep_for(50ms);
+  std::this_thread::sleep_for(2s);  // the speaker may still have to find it out
+  abort(exit_code);
+}
+
+void World::abort(int exit_code) {
+  for (int r = 0; r < size(); ++r)  // so that none of them takes this rank for one that hangs
+    if (r != rank()) impl_->thread.tell(static_cast<uint32_t>(r), Error(Code::internal, "has ended"));
+  std::this_thread::sleep_for(100ms);
+  impl_->thread.abort(exit_code);
+}
+
+void World::close() {
+  any(false);  // so that no rank ends while another still waits for it
+  impl_->thread.close();
+}
+
+}  // namespace tutti
