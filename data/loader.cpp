@@ -57,7 +57,7 @@ std::vector<int32_t> shuffled_order(int64_t n, uint64_t seed, uint32_t epoch) {
 }
 
 Batches::Batches(std::vector<int32_t> order, int64_t batch, Last last, int32_t pad_with)
-    : order_(std::move(order)), batch_(batch), count_(0), pad_with_(pad_with) {
+    : order_(std::move(order)), batch_(batch), count_(0), taken_(batch), pad_with_(pad_with) {
   if (batch < 1) throw invalid(fmt::format("batch size {}, expected at least 1", batch));
   auto n = static_cast<int64_t>(order_.size());
   if (last == Last::drop && n < batch)
@@ -68,9 +68,9 @@ Batches::Batches(std::vector<int32_t> order, int64_t batch, Last last, int32_t p
 
 Batch Batches::operator[](int64_t i) const {
   if (i < 0 || i >= count_) throw invalid(fmt::format("batch {} is out of range: there are {} batches", i, count_));
-  auto begin = i * batch_, end = std::min(begin + batch_, static_cast<int64_t>(order_.size()));
+  auto real = i * batch_ + valid(i), begin = std::min(i * batch_ + first_, real), end = std::min(begin + taken_, real);
   Batch b{{order_.begin() + begin, order_.begin() + end}, end - begin};
-  b.indices.resize(static_cast<size_t>(batch_), pad_with_);
+  b.indices.resize(static_cast<size_t>(taken_), pad_with_);
   return b;
 }
 

@@ -1,5 +1,6 @@
 // The order of samples and its division into batches. Uses only Philox and integers: the same on every machine.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,12 +31,19 @@ class Batches {
  public:
   /// Throws Error(invalid) unless batch >= 1, and if dropping would leave no batch.
   Batches(std::vector<int32_t> order, int64_t batch, Last last, int32_t pad_with = 0);
+  /// From here on batches are these samples of each: `count` from `first` on.
+  void slice(int64_t first, int64_t count) {
+    first_ = first;
+    taken_ = count;
+  }
   int64_t size() const { return count_; }
+  /// How many samples of the whole batch are real.
+  int64_t valid(int64_t i) const { return std::min(batch_, static_cast<int64_t>(order_.size()) - i * batch_); }
   Batch operator[](int64_t i) const;
 
  private:
   std::vector<int32_t> order_;
-  int64_t batch_, count_;
+  int64_t batch_, count_, first_ = 0, taken_;
   int32_t pad_with_;
 };
 

@@ -128,10 +128,10 @@ DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, i
   form = form_for(set, training);
   auto start = Clock::now();
   if (training && loaded_) expect_same_training(*loaded_, options_.optimizer, options_.precision);
-  Graph g = training && options_.accumulate > 1 ? programs_.accumulation(form, batch)
-            : training                          ? programs_.training(form, batch)
-            : kind == Kind::prediction          ? programs_.prediction(form, batch)
-                                                : programs_.evaluation(form, batch);
+  Graph g = training && parts_of(options_) > 1 ? programs_.accumulation(form, batch)
+            : training                         ? programs_.training(form, batch)
+            : kind == Kind::prediction         ? programs_.prediction(form, batch)
+                                               : programs_.evaluation(form, batch);
   std::vector<std::string> columns = fed_columns(g, form);
   Program p{prepare(g, training ? options_.profiler.get() : nullptr), training, batch, std::move(form),
             std::move(columns)};
@@ -143,7 +143,7 @@ DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, i
 }
 
 CompiledGraph* DeviceModel::update() {
-  if (options_.accumulate > 1 && !update_) update_ = prepare(programs_.update(*declared_), options_.profiler.get());
+  if (parts_of(options_) > 1 && !update_) update_ = prepare(programs_.update(*declared_), options_.profiler.get());
   return update_.get();
 }
 

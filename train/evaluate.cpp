@@ -4,18 +4,26 @@
 
 #include <cstring>
 
+#include "core/world/world.h"
 #include "data/loader.h"
 #include "train/feeds.h"
 
 namespace tutti {
 namespace {
 
-/// Enqueues the program for every batch of the set; `each` is called with the batch and the ticket of its run.
+int64_t batches_of(const DeviceModel& model, const data::Source& set) {
+  const int64_t batch = model.options().eval_batch;
+  return (set.size() + batch - 1) / batch;
+}
+
+/// Enqueues the program for batches [first, last) of the set; `each` is called with the batch and the ticket of its
+/// run.
 template <class F>
-void each_batch(DeviceModel& model, DeviceModel::Program& p, const data::Source& set, F each) {
+void each_batch(DeviceModel& model, DeviceModel::Program& p, const data::Source& set, int64_t first, int64_t last,
+                F each) {
   data::Batches batches(data::sequential_order(set.size()), model.options().eval_batch, data::Last::pad);
-  data::BatchLoader loader(set, batches, 0, batches.size(), model.load_options(p, true));
-  for (int64_t i = 0; i < batches.size(); ++i) {
+  data::BatchLoader loader(set, batches, first, last, model.load_options(p, true));
+  for (int64_t i = first; i < last; ++i) {
     const data::Batch& batch = loader.next();
     auto valid = static_cast<int32_t>(batch.valid);
     each(batch, p.step->run([&](const std::string& feed, void* to) {
@@ -25,6 +33,39 @@ void each_batch(DeviceModel& model, DeviceModel::Program& p, const data::Source&
         fill_batch(loader, batch, {0, batch.indices.size()}, feed, to);
     }));
   }
+}
+
+/// What those states come to over the whole set. Ranks take consecutive batches each; where the order counts, every
+/// batch is read by itself, and they are added up in their order whoever computed them.
+std::vector<double> add_up(DeviceModel& model, DeviceModel::Program& p, const data::Source& set,
+                           const std::vector<std::string>& sums) {
+  World* world = model.options().world.get();
+  const int64_t count = batches_of(model, set), ranks = world ? world->size() : 1, rank = world ? world->rank() : 0;
+  const bool ordered = model.options().reduce == "ordered";
+  std::vector<double> slots(sums.size() * static_cast<size_t>(ordered ? count : ranks));
+  auto clear = [&] {
+    double zero = 0;  // of as many bytes as any of them has
+    for (const std::string& name : sums) model.runner.write(name, &zero, size_of(model.state_type(name).dtype));
+  };
+  auto take = [&](int64_t slot) {
+    for (size_t k = 0; k < sums.size(); ++k)
+      slots[static_cast<size_t>(slot) * sums.size() + k] = model.element(sums[k]);
+  };
+  clear();
+  uint64_t last = 0;
+  int64_t place = count * rank / ranks;
+  each_batch(model, p, set, place, count * (rank + 1) / ranks, [&](const data::Batch&, uint64_t ticket) {
+    last = ticket;
+    if (!ordered) return;
+    take(place++);
+    clear();
+  });
+  model.runner.wait(last);
+  if (!ordered) take(rank);
+  if (world) world->all_reduce(std::span(slots));  // all but one rank add 0 to a slot
+  std::vector<double> total(sums.size());
+  for (size_t i = 0; i < slots.size(); ++i) total[i % sums.size()] += slots[i];
+  return total;
 }
 
 }  // namespace
@@ -38,15 +79,9 @@ EvalResult evaluate(DeviceModel& model, const data::Source& set) {
     sums.push_back(fmt::format("eval.{}.sum", m));
     sums.push_back(fmt::format("eval.{}.count", m));
   }
-  double zero = 0;  // has at least as many bytes as each state
-  for (const std::string& name : sums) model.runner.write(name, &zero, size_of(model.state_type(name).dtype));
-  uint64_t last = 0;
-  each_batch(model, p, set, [&](const data::Batch&, uint64_t ticket) { last = ticket; });
-  model.runner.wait(last);
-  auto ratio = [&](const std::string& a, const std::string& b) { return model.element(a) / model.element(b); };
-  EvalResult result{.loss = ratio("eval.loss", "eval.weight"), .metrics = {}, .samples = set.size()};
-  for (const std::string& m : metrics)
-    result.metrics[m] = ratio(fmt::format("eval.{}.sum", m), fmt::format("eval.{}.count", m));
+  std::vector<double> total = add_up(model, p, set, sums);
+  EvalResult result{.loss = total[0] / total[1], .metrics = {}, .samples = set.size()};
+  for (size_t k = 0; k < metrics.size(); ++k) result.metrics[metrics[k]] = total[2 * k + 2] / total[2 * k + 3];
   return result;
 }
 
@@ -59,7 +94,7 @@ HostTensor predict(DeviceModel& model, const data::Source& set) {
   if (out.type.shape.empty() || out.type.shape[0] != size)
     throw invalid(fmt::format("the task's output is {}, expected [{}, …]", to_string(out.type), size));
   size_t row = num_bytes(out.type) / static_cast<size_t>(size);
-  each_batch(model, p, set, [&](const data::Batch& batch, uint64_t ticket) {
+  each_batch(model, p, set, 0, batches_of(model, set), [&](const data::Batch& batch, uint64_t ticket) {
     model.runner.wait(ticket);
     HostTensor y = model.read(state);
     auto bytes = static_cast<std::ptrdiff_t>(row * static_cast<size_t>(batch.valid));

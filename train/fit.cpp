@@ -50,7 +50,7 @@ class Plans {
   std::optional<Choice> parts(const std::vector<int64_t>& recompute) {
     std::vector<int64_t> possible;
     for (int64_t n = 2 * options_.accumulate; n <= options_.batch; n += options_.accumulate)
-      if (options_.batch % n == 0) possible.push_back(n);
+      if (options_.batch % (n * ranks_of(options_)) == 0) possible.push_back(n);
     if (possible.empty()) return {};
     return search(possible, [&](int64_t n) {
       Choice best = choice(recompute[0], n);

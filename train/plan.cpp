@@ -7,6 +7,7 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
+#include "core/world/world.h"
 #include "graph/lower/compile.h"
 #include "graph/lower/cost_estimate.h"
 #include "graph/passes/recompute.h"
@@ -103,7 +104,16 @@ bool is_forward(Phase p) { return p == Phase::forward || p == Phase::loss; }
 
 }  // namespace
 
-int64_t part_size(int64_t batch, int64_t parts) {
+int64_t ranks_of(const TrainerOptions& options) { return options.world ? options.world->size() : 1; }
+
+int64_t parts_of(const TrainerOptions& options) { return options.accumulate * ranks_of(options); }
+
+int64_t part_size(int64_t batch, int64_t parts, int64_t ranks) {
+  if (ranks > 1 && batch % std::max<int64_t>(parts, 1) != 0)
+    throw invalid(fmt::format("{}: the batch is that of all {} ranks, and cannot be split into {} equal parts{}",
+                              option_text("batch", batch), ranks, parts,
+                              parts == ranks ? "" : fmt::format(" ({} of each rank)", parts / ranks)),
+                  option_text("batch", std::max(batch - batch % parts, parts)));
   if (parts < 1) throw invalid(fmt::format("{}: must be at least 1", option_text("accumulate", parts)), "1 or more");
   if (batch % parts != 0)
     throw invalid(
@@ -178,7 +188,7 @@ struct RunPlanner::Impl {
   /// The training program for `samples` samples.
   Graph step(int64_t samples) {
     InputLayout f = form(train, "train");
-    return options.accumulate == 1 ? programs->training(f, samples) : programs->accumulation(f, samples);
+    return parts_of(options) == 1 ? programs->training(f, samples) : programs->accumulation(f, samples);
   }
 
   InputLayout form(const data::Source& set, const char* kind) {
@@ -190,8 +200,8 @@ struct RunPlanner::Impl {
   /// Compiles in the order of a run, because a program's `state` counts only states not declared before.
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
-    BatchParts parts(train.size(), batch, options.accumulate, options.keep_last);
-    if (options.accumulate > 1) p.update = compile(programs->update(declared), tuning, nullptr);
+    BatchParts parts(train.size(), batch, parts_of(options), options.keep_last);
+    if (parts_of(options) > 1) p.update = compile(programs->update(declared), tuning, nullptr);
     p.training = compile(step(parts.whole), tuning, &p);
     p.initialization = compile(programs->initialization(declared), tuning, nullptr);
     if (test) p.evaluation = compile(programs->evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
@@ -236,7 +246,7 @@ RunPlanner::RunPlanner(const Device& device, Task task, const TrainerOptions& op
 RunPlanner::~RunPlanner() = default;
 
 std::vector<std::string> RunPlanner::blocks(int64_t batch) {
-  return tutti::blocks(impl_->step(BatchParts(impl_->train.size(), batch, impl_->options.accumulate, false).whole));
+  return tutti::blocks(impl_->step(BatchParts(impl_->train.size(), batch, parts_of(impl_->options), false).whole));
 }
 
 MemoryPlan RunPlanner::plan(int64_t batch) { return impl_->plan(batch, tuning_bytes); }
@@ -252,7 +262,7 @@ int64_t RunPlanner::largest_batch(uint64_t room) {
       return false;  // exceeds the device's maximum buffer size or index range
     }
   };
-  const int64_t parts = impl_->options.accumulate;  // the batch must be a multiple of it
+  const int64_t parts = parts_of(impl_->options);  // the batch must be a multiple of it
   int64_t good = 0, most = impl_->train.size() / parts * parts, bad = most + parts;
   for (int64_t batch = std::min<int64_t>(impl_->options.batch, most); bad > most; batch = std::min(2 * batch, most)) {
     (fits(batch) ? good : bad) = batch;

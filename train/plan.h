@@ -63,8 +63,15 @@ class RunPlanner {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Number of samples in each part of a batch. Throws Error(invalid) unless `batch` is a multiple of `parts`.
-TUTTI_API int64_t part_size(int64_t batch, int64_t parts);
+/// Number of ranks that train together; 1 without MPI.
+TUTTI_API int64_t ranks_of(const TrainerOptions& options);
+/// Number of parts of a step's batch over all ranks. If it is more than one, gradients are accumulated.
+TUTTI_API int64_t parts_of(const TrainerOptions& options);
+/// Throws Error(invalid) if `reduce` is ordered and the number of parts is not a power of two.
+TUTTI_API void expect_ordered(const TrainerOptions& options);
+/// Number of samples in each part of a batch; `parts` counts those of all `ranks`. Throws Error(invalid) unless `batch`
+/// is a multiple of `parts`.
+TUTTI_API int64_t part_size(int64_t batch, int64_t parts, int64_t ranks = 1);
 
 /// Batch sizes of a run's training programs.
 struct BatchParts {

@@ -331,6 +331,16 @@ Graph Programs::accumulation(const InputLayout& form, int64_t batch_size) const 
   return recomputed(std::move(g));
 }
 
+std::vector<std::pair<std::string, TensorType>> Programs::accumulated(const ModelSignature& declared,
+                                                                      Precision precision) {
+  std::vector<std::pair<std::string, TensorType>> all;
+  for (const nn::Parameter& p : declared.parameters)
+    if (!p.properties.frozen) all.emplace_back(accumulated_prefix + p.name, p.type);
+  for (const char* name : {"loss", "weight"})
+    all.emplace_back(accumulated_prefix + name, TensorType{master_dtype(precision), {}});
+  return all;
+}
+
 Graph Programs::update(const ModelSignature& declared) const {
   Graph g;
   Value number = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);

@@ -85,6 +85,10 @@ class TUTTI_API Programs {
   /// "accumulated.*". Feeds: those of training() without "lr", and "draw", i32: a number unique to this part of the
   /// run, used as the random counter.
   Graph accumulation(const InputLayout& form, int64_t batch) const;
+  /// The states that accumulation() adds to: one per trained parameter, then "accumulated.loss" and
+  /// "accumulated.weight".
+  static std::vector<std::pair<std::string, TensorType>> accumulated(const ModelSignature& declared,
+                                                                     Precision precision);
   /// Updates the parameters with the accumulated gradients divided by the accumulated weight, and resets
   /// "accumulated.*" to 0. Feed: "lr".
   Graph update(const ModelSignature& declared) const;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/base/hash.h"
+#include "core/world/world.h"
 #include "data/augment.h"
 #include "data/files/checkpoint.h"
 #include "data/loader.h"
@@ -17,6 +18,7 @@
 #include "train/device_model.h"
 #include "train/evaluate.h"
 #include "train/feeds.h"
+#include "train/gradient_sum.h"
 #include "train/metric_history.h"
 #include "train/nan_check.h"
 #include "train/plan.h"
@@ -53,6 +55,8 @@ struct Trainer::Impl {
   RecentSamples recent;             // of the last steps in this call of train()
   std::optional<NotFinite> failed;  // the error that nan_check explained; the states are those of the failed step
   std::optional<Decoder> decoder;   // created on first use
+  std::optional<GradientSum> sum;   // of ranks, or of parts in order
+  StepVotes votes;                  // of this rank, for the next step
   std::atomic<int64_t> step = 0;    // total; other threads may read it during training
   Position position;                // after these steps
   int64_t first_step = 0;           // first step of this trainer
@@ -114,34 +118,46 @@ struct Trainer::Impl {
   };
 
   Training prepare_training(const data::Source& set) {
+    expect_ordered(options);
     augment.check(set);
     model.bind(set);
+    if (GradientSum::needed(options) && !sum) sum.emplace(model);
     if (steps_per_epoch(set) == 0)
       throw invalid(
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
           "use a smaller batch");
     model.update();  // first, in the order of the memory plan
     position.change_set(set.size(), step);
-    BatchParts parts(set.size() - position.sample, options.batch, options.accumulate, options.keep_last);
+    BatchParts parts(set.size() - position.sample, options.batch, parts_of(options), options.keep_last);
     auto program = [&](int64_t size) {
       return size ? &model.program(DeviceModel::Kind::training, set, size) : nullptr;
     };
     return {program(parts.whole), program(parts.last)};
   }
 
-  /// Enqueues a step: whole, or its parts and the update.
-  uint64_t run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
-    int64_t size = part_size(options.batch, options.accumulate);
-    auto draw = static_cast<int32_t>(step * options.accumulate);
+  struct Queued {
+    uint64_t ticket;
+    StepVotes votes;  ///< of all ranks
+  };
+
+  /// Enqueues a step: whole, or its parts and the update. `batch`: this rank's samples.
+  Queued run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
+    const int64_t size = part_size(options.batch, parts_of(options), ranks_of(options));
+    auto draw = static_cast<int32_t>(step * parts_of(options) + rank() * options.accumulate);
     uint64_t ticket = 0;
+    StepVotes agreed;
     double lr = rate(step);
     expect_finite_rate(lr, options, step);
     auto fill_rate = [&](void* to) {
       store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr);
     };
     RecordedStep now{.runs = {}, .epoch = static_cast<uint32_t>(epoch), .lr = lr};
-    for (int64_t first = 0; first < batch.valid; first += size, ++draw) {
+    for (int64_t first = 0; first < size * options.accumulate; first += size, ++draw) {
       int64_t count = std::min(size, batch.valid - first);
+      if (count <= 0) {
+        if (sum) sum->part_done(false);
+        continue;
+      }
       DeviceModel::Program* p = count == size ? training.whole : training.last;
       if (!p) throw Error(Code::internal, fmt::format("no program is compiled for a batch of {}", count));
       Samples part{static_cast<size_t>(first), static_cast<size_t>(count)};
@@ -154,11 +170,18 @@ struct Trainer::Impl {
           fill_batch(loader, batch, part, feed, to);
       });
       if (nan_check) now.runs.push_back({draw, {batch.indices.begin() + first, batch.indices.begin() + first + count}});
+      if (sum) sum->part_done(true);
     }
+    if (sum) agreed = sum->finish(votes);
     if (CompiledGraph* update = model.update())
       ticket = update->run([&](const std::string&, void* to) { fill_rate(to); });
     if (nan_check) nan_check->ran(std::move(now));
-    return ticket;
+    return {ticket, agreed};
+  }
+
+  int64_t rank() const { return options.world ? options.world->rank() : 0; }
+  void at(int64_t number, const char* what) const {
+    if (options.world) options.world->at(number, what);
   }
 
   TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
@@ -168,6 +191,8 @@ struct Trainer::Impl {
     std::vector<int32_t> order = data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch));
     order.erase(order.begin(), order.begin() + position.sample);
     data::Batches batches(std::move(order), options.batch, options.keep_last ? data::Last::pad : data::Last::drop);
+    const int64_t share = options.batch / ranks_of(options);
+    batches.slice(rank() * share, share);
     TrainResult result;
     recent.clear();
     // reads losses left over from a call that an exception in its callback ended
@@ -182,18 +207,22 @@ struct Trainer::Impl {
     data::BatchLoader loader(set, batches, 0, end_of_call, std::move(how));
     for (int64_t i = 0; i < end_of_call && !result.stopped; ++i) {
       if (options.profiler) options.profiler->begin(step + 1, [&] { model.runner.wait(ticket); });
+      at(step + 1, "step");
       const data::Batch& batch = loader.next();
       recent.ran({batch.indices.data(), static_cast<size_t>(batch.valid)});
-      ticket = run_step(training, loader, batch, epoch);
+      Queued queued = run_step(training, loader, batch, epoch);
+      ticket = queued.ticket;
       if (options.profiler) options.profiler->end();
       ++step;
-      position.advance(batch.valid);
+      position.advance(batches.valid(i));
       ++result.steps;
       ++unwatched;
-      samples += batch.valid;
-      bool end = i + 1 == end_of_call;
+      samples += batches.valid(i);
+      result.stopped = queued.votes.stop;
+      bool end = i + 1 == end_of_call || result.stopped;
       bool norms_due = options.norms_every > 0 && step % options.norms_every == 0;
-      if (end || norms_due || step - history.steps == loss_ring || seconds_since(looked) > read_interval) {
+      bool look_due = options.world ? queued.votes.look : seconds_since(looked) > read_interval;
+      if (end || norms_due || step - history.steps == loss_ring || look_due) {
         model.runner.wait(ticket);
         // Before this wait, steps may only have been enqueued, so times are averaged.
         step_seconds.insert(step_seconds.end(), unwatched, seconds_since(looked) / static_cast<double>(unwatched));
@@ -201,16 +230,19 @@ struct Trainer::Impl {
         look(set);
         if (norms_due) history.read_norms(step, model.declared()->parameters);
         looked = Clock::now();
-        if (watch)
-          result.stopped = !watch({.step = step,
-                                   .epoch = epoch,
-                                   .step_in_epoch = before + i + 1,
-                                   .steps_per_epoch = before + batches.size(),
-                                   .loss = history.recent_loss(),
-                                   .samples_per_second = static_cast<double>(samples) / seconds_since(start)});
+        bool go_on = !watch || watch({.step = step,
+                                      .epoch = epoch,
+                                      .step_in_epoch = before + i + 1,
+                                      .steps_per_epoch = before + batches.size(),
+                                      .loss = history.recent_loss(),
+                                      .samples_per_second = static_cast<double>(samples) / seconds_since(start)});
+        (options.world ? votes.stop : result.stopped) = !go_on;
         if (failed) throw *failed;  // a save() in the callback failed
       }
+      votes.look = rank() == 0 && seconds_since(looked) > read_interval;
     }
+    votes = {};
+    at(step, "");
     model.runner.wait(ticket);
     look(set);
     train_seconds += seconds_since(start);

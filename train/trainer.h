@@ -19,6 +19,8 @@
 
 namespace tutti {
 
+class World;
+
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
   Schedule schedule = {};                ///< of the learning rate; constant unless given
@@ -31,7 +33,13 @@ struct TUTTI_API TrainerOptions {
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< storage format of frozen weights
   bool inference = false;                               ///< freezes all weights: train() throws
   int64_t batch = 64;
-  int64_t accumulate = 1;  ///< parts in which a step's batch is computed; must divide the batch
+  int64_t accumulate = 1;  ///< parts in which this process computes its share of a batch
+  /// Order of the sum of gradients over parts: "fast", or "ordered": one binary tree over the parts of all ranks, so
+  /// that N ranks with A parts each give the same bits as one rank with N x A parts.
+  std::string reduce = "fast";
+  /// The ranks that train together (core/world/world.h): every rank makes the same calls with the same data, and
+  /// computes its share of each batch and evaluation. Null: one process.
+  std::shared_ptr<World> world = {};
   int64_t recompute = 0;   ///< blocks, from the first, whose activations are recomputed (ProgramOptions::recompute)
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch too, with a program of its own
   uint64_t seed = 1;
@@ -113,7 +121,8 @@ class TUTTI_API Trainer {
   Trainer(const Device& device, Task task, TrainerOptions options = {});
   ~Trainer();
 
-  /// Called each time losses were read, about ten times a second; returning false stops training.
+  /// Called each time losses were read, about ten times a second; returning false stops training, in a world of several
+  /// ranks after the next step on all of them.
   using Watch = std::function<bool(const Progress&)>;
   /// Trains to the end of the current epoch of `set`, at most `max_steps` steps (0: no limit). The set must not change
   /// while the trainer lives. Throws NotFinite.

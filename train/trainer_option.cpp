@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <iterator>
 
 #include "core/base/option_text.h"
@@ -22,6 +24,11 @@ std::string augment_doc() {
                      fmt::join(all, ", "));
 }
 
+void check_reduce(const TrainerOptions& o) {
+  if (o.reduce != "fast" && o.reduce != "ordered")
+    throw invalid(fmt::format("{}: unknown", option_text("reduce", o.reduce)), "use fast or ordered");
+}
+
 std::vector<TrainerOption> data_records() {
   using T = TrainerOptions;
   using enum TrainerOption::Scope;
@@ -30,7 +37,8 @@ std::vector<TrainerOption> data_records() {
       {.name = "accumulate",
        .group = "Data",
        .field = &T::accumulate,
-       .doc = "Gradient accumulation: split each batch into N equal parts and update the weights once",
+       .doc = "Gradient accumulation: split each batch, or each rank's share of it, into N equal parts and update the "
+              "weights once",
        .scope = training,
        .low = 1},
       {.name = "augment",
@@ -89,6 +97,13 @@ std::vector<TrainerOption> training_records() {
        .group = "Training",
        .field = &T::seed,
        .doc = "Seed of the initial weights, dropout and the sample order"},
+      {.name = "reduce",
+       .group = "Training",
+       .field = &T::reduce,
+       .doc = "Sum of the gradients of parts and ranks: fast, or ordered, so that N ranks with A parts each "
+              "(accumulate) give the same bits as one with N x A",
+       .scope = training,
+       .check = check_reduce},
       {.name = "clip-norm",
        .group = "Training",
        .field = &T::clip_norm,
@@ -172,6 +187,18 @@ void TrainerOption::expect(double x) const {
   throw invalid(fmt::format("{}: must be at least {} and at most {}", given, low, below - 1));
 }
 
+void expect_ordered(const TrainerOptions& o) {
+  const int64_t parts = parts_of(o), ranks = ranks_of(o);
+  if (o.reduce != "ordered" || (parts > 1 && std::has_single_bit(static_cast<uint64_t>(parts)))) return;
+  throw invalid(
+      fmt::format(
+          "{}: {} rank{} with {} part{} of the batch each are {} in all; 2, 4, 8 or another power of 2 is needed",
+          option_text("reduce", o.reduce), ranks, ranks > 1 ? "s" : "", o.accumulate, o.accumulate > 1 ? "s" : "",
+          parts),
+      fmt::format("another number of ranks or of parts ({}), or {}", option_text("accumulate"),
+                  option_text("reduce", "fast")));
+}
+
 void check(const TrainerOptions& o) {
   for (const TrainerOption& option : trainer_options()) {
     bool limited = option.low > -std::numeric_limits<double>::infinity();
@@ -183,7 +210,10 @@ void check(const TrainerOptions& o) {
   if (o.ema > 0 && o.frozen >= nn::WeightFormat::int8)
     throw invalid("quantized weights and an average of the weights (ema) cannot be combined",
                   "omit one of the two options");
-  part_size(o.batch, o.accumulate);
+  part_size(o.batch, parts_of(o), ranks_of(o));
+  if (o.nan_check && ranks_of(o) > 1)
+    throw invalid(fmt::format("{}: is supported only without other ranks", option_text("nan-check")),
+                  "omit it, or run without mpiexec");
 }
 
 }  // namespace tutti

@@ -1,0 +1,104 @@
+#include "train/gradient_sum.h"
+
+#include <fmt/format.h>
+
+#include "core/base/option_text.h"
+#include "core/world/ordered.h"
+#include "core/world/world.h"
+#include "train/plan.h"
+
+namespace tutti {
+
+struct GradientSum::Sums {
+  virtual ~Sums() = default;
+  virtual void part_done(bool ran) = 0;
+  virtual StepVotes finish(StepVotes mine) = 0;
+};
+
+/// T: the element type of gradients, loss and weight.
+template <class T>
+struct GradientSum::SumsOf : Sums {
+  explicit SumsOf(DeviceModel& m) : model(m), world(m.options().world.get()), ordered(m.options().reduce == "ordered") {
+    states = Programs::accumulated(*model.declared(), model.options().precision);
+    for (const auto& [name, type] : states) count += static_cast<size_t>(num_elements(type.shape));
+    zeros.resize(count);
+    const std::vector<nn::Parameter>& buffers = model.declared()->buffers;
+    if (world && ordered && !buffers.empty())
+      throw invalid(fmt::format("{}: '{}' and the model's other running statistics depend on the samples of each rank",
+                                option_text("reduce", "ordered"), buffers[0].name),
+                    option_text("reduce", "fast") + ", where rank 0's count");
+  }
+
+  /// Calls f(state, place among all elements).
+  template <class F>
+  void each(F f) {
+    size_t at = 0;
+    for (const auto& [name, type] : states) {
+      f(name, at, num_bytes(type));
+      at += static_cast<size_t>(num_elements(type.shape));
+    }
+  }
+
+  std::vector<T> read() {
+    std::vector<T> all(count);
+    each([&](const std::string& name, size_t at, size_t bytes) { model.runner.read(name, all.data() + at, bytes); });
+    return all;
+  }
+
+  void write(const std::vector<T>& all) {
+    each([&](const std::string& name, size_t at, size_t bytes) { model.runner.write(name, all.data() + at, bytes); });
+  }
+
+  void part_done(bool ran) override {
+    if (!ordered) return;
+    parts.add(ran ? read() : zeros);
+    if (ran) write(zeros);
+  }
+
+  StepVotes finish(StepVotes mine) override {
+    std::vector<T> all = ordered ? parts.take() : read();
+    StepVotes votes = mine;
+    if (world) {
+      all.push_back(mine.stop);
+      all.push_back(mine.look);
+      ordered ? world->all_reduce_ordered(std::span(all)) : world->all_reduce(std::span(all));
+      votes = {.stop = all[count] > 0, .look = all[count + 1] > 0};
+    }
+    write(all);
+    if (world) share_buffers();
+    return votes;
+  }
+
+  /// Running statistics are rank 0's, as in PyTorch's DistributedDataParallel.
+  void share_buffers() {
+    for (const nn::Parameter& p : model.declared()->buffers) {
+      HostTensor t{p.type, std::vector<std::byte>(num_bytes(p.type))};
+      if (world->rank() == 0) t = model.read(p.name);
+      world->broadcast(t.bytes);
+      if (world->rank() != 0) model.runner.write(p.name, t.bytes.data(), t.bytes.size());
+    }
+  }
+
+  DeviceModel& model;
+  World* world;
+  bool ordered;
+  std::vector<std::pair<std::string, TensorType>> states;
+  size_t count = 0;
+  std::vector<T> zeros;
+  PairwiseSum<T> parts;
+};
+
+bool GradientSum::needed(const TrainerOptions& options) { return options.world || options.reduce == "ordered"; }
+
+GradientSum::GradientSum(DeviceModel& model) {
+  if (master_dtype(model.options().precision) == DType::f64)
+    sums_ = std::make_unique<SumsOf<double>>(model);
+  else
+    sums_ = std::make_unique<SumsOf<float>>(model);
+}
+GradientSum::~GradientSum() = default;
+
+void GradientSum::part_done(bool ran) { sums_->part_done(ran); }
+StepVotes GradientSum::finish(StepVotes mine) { return sums_->finish(mine); }
+
+}  // namespace tutti
