@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/signals.h"
+#include "cli/world_run.h"
 #include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "core/base/status.h"
@@ -40,6 +41,7 @@ std::string shown(const std::string& raw) {
 
 /// Prints an error. Messages may contain text from files and plugins.
 int report(const std::string& raw_message, const std::string& raw_remedy, int code) {
+  hand_over(raw_message, raw_remedy, code);
   std::string message = shown(raw_message), remedy = shown(raw_remedy);
   if (as_json) print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
   print_err("tutti: {}\n", message);
@@ -157,6 +159,7 @@ int run(int argc, char** argv) {
   add_top(app, action);
   add_doctor(app, action);
   as_json = wants_json(app, argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "train") expect_world();
   try {
     app.parse(argc, argv);
     refuse_empty_values(*app.get_subcommands()[0]);
@@ -178,4 +181,4 @@ int run(int argc, char** argv) {
 
 }  // namespace tutti::cli
 
-int main(int argc, char** argv) { return tutti::cli::run(argc, argv); }
+int main(int argc, char** argv) { return tutti::cli::leave_world(tutti::cli::run(argc, argv)); }

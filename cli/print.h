@@ -9,9 +9,13 @@
 
 namespace tutti::cli {
 
+/// Whether print_err prints nothing: on ranks other than the one that prints.
+inline bool muted = false;
+
 /// Writes to stderr with control codes escaped. Ignores write errors (closed stream, full disk, lost terminal).
 template <class... A>
 void print_err(fmt::format_string<A...> format, A&&... args) {
+  if (muted) return;
   std::string text = printable(fmt::format(format, std::forward<A>(args)...));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

@@ -317,7 +317,7 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   // Logits of a large vocabulary need much memory: a smaller training batch also limits the evaluation batch.
-  int64_t part = trainer.batch / trainer.accumulate;
+  int64_t part = trainer.batch / parts_of(trainer);
   if (definition().context && part > 0 && part < chosen.batch) t.eval_batch = std::min(t.eval_batch, part);
   t.precision = parse_precision(precision);
   if (!quantize.empty()) t.frozen = parse_quantize(quantize);
@@ -330,8 +330,9 @@ void RunOptions::report_recompute(const data::Source& set) const {
   if (recompute != "all") return;
   TrainerOptions options = trainer_options();
   options.recompute = 0;
-  Graph step = Programs(make_task(set), program_options(options))
-                   .training(form_of(set, "one", false), part_size(trainer.batch, trainer.accumulate));
+  Graph step =
+      Programs(make_task(set), program_options(options))
+          .training(form_of(set, "one", false), part_size(trainer.batch, parts_of(trainer), ranks_of(trainer)));
   if (blocks(step).empty()) print_err("--recompute all: {} has no blocks, nothing is recomputed\n", model);
 }
 

@@ -56,14 +56,45 @@ void TrainCommand::check_options() const {
   SaveClock(save_every, 0);
   page.check();
   profile.check();
-  check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
-                           Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
+  if (ranks.writes())
+    check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
+                             Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!adapters.empty() && run.lora == 0)
     throw invalid(fmt::format("--adapters {}: the run trains no adapters", adapters), "enable adapters: --lora 8");
   if (norms < 0) throw invalid(fmt::format("--norms {}: expected a number of steps", norms), "0 or more");
   if (norms > 0 && log_dir.empty())
     throw invalid(fmt::format("--norms {}: has no effect without --log-dir, which writes them", norms),
                   "add --log-dir DIR");
+}
+
+void TrainCommand::check_ranks() const {
+  if (ranks.alone()) return;
+  for (const auto& [option, given] :
+       {std::pair{"--overfit", overfit.has_value()}, std::pair{"--profile", !profile.target().empty()}})
+    if (given)
+      throw invalid(fmt::format("{}: is for one process, this run has {} ranks", option, ranks.ranks()),
+                    "leave it out, or run without mpiexec");
+}
+
+void TrainCommand::drop_files() {
+  for (std::string* file : {&checkpoint, &adapters, &merged, &log_dir}) file->clear();
+  page.drop();
+}
+
+Settings TrainCommand::common(const Device& device, Trainer& trainer, const TrainerOptions& options,
+                              int64_t total) const {
+  Settings all{{"device", fmt::format("{}, {}", device.id.substr(0, device.id.find(':')), device.name)}};
+  for (const auto& [option, value] : run.remembered()) all.emplace_back(option, value);
+  for (const auto& [name, number] : {std::pair<const char*, int64_t>{"steps in all", total},
+                                     {"threads", run.threads},
+                                     {"recomputed blocks", options.recompute},
+                                     {"norms", norms},
+                                     {"gradient norm", options.gradient_norm},
+                                     {"no-eval", no_eval}})
+    all.emplace_back(name, std::to_string(number));
+  for (const nn::Parameter& p : trainer.model_states()) all.emplace_back(p.name, to_string(p.type));
+  all.emplace_back("initial state", trainer.state_hash());
+  return all;
 }
 
 TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& task, const data::Sources& data,
@@ -119,16 +150,21 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
 
 int TrainCommand::operator()() try {
   file.apply();
+  ranks.open();
+  run.trainer.world = ranks.world();
+  quiet = quiet || !ranks.writes();
   if (!resume.empty()) {
     run.restore(resume);
     if (checkpoint.empty()) checkpoint = resume;
   }
   run.validate();
+  expect_ordered(run.trainer);
   check_options();
+  check_ranks();
   std::optional<FileLock> lock;  // two runs must not save to the same file
-  if (!checkpoint.empty()) lock.emplace(checkpoint);
-  if (!log_dir.empty()) log.emplace(log_dir, norms > 0);
-  Device device = select_device(run.device);
+  if (!checkpoint.empty() && ranks.writes()) lock.emplace(checkpoint);
+  if (!log_dir.empty() && ranks.writes()) log.emplace(log_dir, norms > 0);
+  Device device = select_device(ranks.device(run.device));
   if (!quiet) print_lost_plugins();
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
@@ -136,16 +172,22 @@ int TrainCommand::operator()() try {
   Task task = run.make_task(*data.train);
   if (!quiet) run.report_recompute(*data.train);
   const TrainerOptions options = trainer_options(device, task, data, total);
+  if (!ranks.writes()) drop_files();
   Trainer trainer(device, task, options);
   if (resume.empty())
     run.start(trainer, *data.train);
   else
     total = take_up(trainer, *data.train);
+  if (!ranks.alone()) {
+    trainer.prepare(*data.train);
+    ranks.agree(common(device, trainer, options, total), *data.train);
+  }
   begun_at = trainer.steps();
   profile.start(total - begun_at);
   ProgressLine progress(total, run.steps == 0 ? run.epochs : (total + per_epoch - 1) / per_epoch, run.trainer.batch,
                         quiet);
-  progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));
+  progress.print(fmt::format("{}: {} ({}){}", device.id, device.name, device.reason,
+                             ranks.alone() ? "" : fmt::format(", one of {} ranks", ranks.ranks())));
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, epoch {}, saves to {}", trainer.steps(), total,
                                trainer.position().epoch + (total > trainer.steps()), checkpoint));
@@ -242,6 +284,7 @@ void add_train(CLI::App& app, Action& action) {
   command.run.add_to(*sub);
   command.file.add_to(*sub);
   command.profile.add_to(*sub);
+  command.ranks.add_to(*sub);
   add_files(command, sub);
   add_training(command, sub);
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");

@@ -10,6 +10,7 @@
 #include "cli/run_file.h"
 #include "cli/run_options.h"
 #include "cli/saver.h"
+#include "cli/world_run.h"
 #include "train/run_log.h"
 
 namespace tutti::cli {
@@ -19,6 +20,7 @@ struct TrainCommand {
   RunFile file;
   RunReport page;
   Profile profile;
+  WorldRun ranks;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
   int64_t keep = 1, patience = 0, norms = 0;
@@ -40,6 +42,12 @@ struct TrainCommand {
   int operator()();
   /// Throws Error(invalid) for options that do not go together.
   void check_options() const;
+  /// Throws Error(invalid) for options that are of one process.
+  void check_ranks() const;
+  /// On ranks that do not write: no files.
+  void drop_files();
+  /// What all ranks must have in common.
+  Settings common(const Device& device, Trainer& trainer, const TrainerOptions& options, int64_t total) const;
   TrainerOptions trainer_options(const Device& device, const Task& task, const data::Sources& data, int64_t total);
   /// Trains on one batch and reports.
   int train_overfit(const Device& device, Trainer& trainer, const data::Sources& data, ProgressLine& progress);

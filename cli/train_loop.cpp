@@ -9,6 +9,7 @@
 #include "cli/top/running.h"
 #include "cli/train_command.h"
 #include "data/files/checkpoint.h"
+#include "train/plan.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -34,7 +35,7 @@ int64_t TrainCommand::total_steps(const data::Source& set) const {
                               set.size()),
                   fmt::format("--batch {} or less", set.size()));
   // Parts are numbered with an i32, too.
-  const int64_t most = std::numeric_limits<int32_t>::max() / run.trainer.accumulate;
+  const int64_t most = std::numeric_limits<int32_t>::max() / parts_of(run.trainer);
   if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
     throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
                                                                             : fmt::format("--epochs {}", run.epochs)),
@@ -132,7 +133,7 @@ class EpochLoop {
   }
 
   TrainCommand::Outcome run() {
-    while (trainer_.steps() < total_ && !interrupted() && !out_.converged) {
+    while (trainer_.steps() < total_ && !ending() && !out_.converged) {
       try {
         train_epoch();
         end_epoch();
@@ -149,6 +150,18 @@ class EpochLoop {
   }
 
  private:
+  /// Whether a signal ends the run; with other ranks what all of them agreed on last.
+  bool ending() const { return c_.ranks.alone() ? interrupted() : ending_; }
+
+  /// Settles what each rank decides by itself, its signals and how full its disk is: true where any rank says so.
+  bool any(bool x) { return c_.ranks.alone() ? x : c_.ranks.world()->any(x); }
+  void settle_ending() { ending_ = any(interrupted()); }
+
+  /// What other ranks' messages say where they wait for this one.
+  void doing(const char* what) {
+    if (!c_.ranks.alone()) c_.ranks.world()->at(trainer_.steps(), what);
+  }
+
   bool epoch_ended() const { return trainer_.position().sample == 0; }
 
   std::string with_last_saved(const std::string& remedy) {
@@ -164,6 +177,7 @@ class EpochLoop {
   }
 
   void save(bool best) {
+    doing("saving");
     if (!c_.checkpoint.empty())
       saver_.save(trainer_.snapshot(c_.checkpoint,
                                     {{"run", nlohmann::json(c_.run.remembered()).dump()}, {"best", c_.best.text()}}),
@@ -207,8 +221,9 @@ class EpochLoop {
         with_loss += count;
       }
       seconds += steps / out_.result.samples_per_second;
-      if (epoch_ended() || trainer_.steps() == total_ || interrupted()) break;
-      if (saver_.full()) {  // training continues; saved once the queue has room
+      settle_ending();
+      if (epoch_ended() || trainer_.steps() == total_ || ending()) break;
+      if (any(saver_.full())) {  // training continues; saved once the queue has room
         if (!std::exchange(slow_disk_, true))
           progress_.warn(fmt::format(
               "--save-every {}: the disk is too slow; checkpoints are saved as often as possible", c_.save_every));
@@ -225,9 +240,11 @@ class EpochLoop {
   }
 
   void end_epoch() {
-    out_.scored = !c_.no_eval && !interrupted();
+    out_.scored = !c_.no_eval && !ending();
     if (out_.scored) {
+      doing("evaluation");
       out_.score = trainer_.evaluate(*data_.test);
+      settle_ending();
       trainer_.report_validation_loss(out_.score.loss);
       c_.best.update(out_.score.loss);
       out_.converged = c_.patience > 0 && c_.best.evaluations_since_best >= c_.patience;
@@ -236,12 +253,13 @@ class EpochLoop {
                                 trainer_.steps(), out_.result.loss, out_.scored ? score_text(out_.score) : "",
                                 rate_text(out_.result.samples_per_second)));
     c_.log_epoch(trainer_, out_, progress_);
+    if (!c_.ranks.alone()) c_.ranks.expect_same_state(trainer_.state_hash(), trainer_.steps());
     save(out_.scored && c_.best.evaluations_since_best == 0);
     due_.restart(trainer_.steps());
   }
 
   void finish() {
-    const bool nothing_left = out_.epochs == 0 && !interrupted();
+    const bool nothing_left = out_.epochs == 0 && !ending();
     if (nothing_left && !(c_.adapters.empty() && c_.merged.empty())) {  // weights were requested anyway
       trainer_.prepare(*data_.train);
       c_.save_weights(trainer_);
@@ -278,7 +296,7 @@ class EpochLoop {
   SaveClock due_;
   RunningNote note_;
   std::optional<Error> weights_failure_;
-  bool told_ = false, slow_disk_ = false;
+  bool told_ = false, slow_disk_ = false, ending_ = false;
   size_t logged_ = 0;
   double run_steps_ = 0, run_seconds_ = 0;  // of all epochs; run_seconds_ sums steps / (samples per second)
 };

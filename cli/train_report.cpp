@@ -22,7 +22,8 @@ double epochs_done(const Trainer& trainer, int64_t steps, int64_t per_epoch) {
 }  // namespace
 
 std::string TrainCommand::resume_command() const {
-  std::string text = "tutti train --resume " + file_word(checkpoint);
+  std::string text = ranks.alone() ? "" : fmt::format("mpiexec -n {} ", ranks.ranks());
+  text += "tutti train --resume " + file_word(checkpoint);
   if (run.device != "auto") text += " --device " + shell_word(run.device);
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
@@ -91,6 +92,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"merged", wrote_weights ? merged : ""},
                              {"stopped", o.cut_short},
                              {"converged", o.converged},
+                             {"world", ranks.document(run.trainer.reduce)},
                              {"losses", trainer.losses()}};
   run.report_fallback(trainer, out);
   profile.tell(out);
@@ -99,6 +101,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
 
 int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o) {
   nlohmann::ordered_json out = document(device, trainer, steps_per_epoch(*data.train), o);
+  if (!ranks.writes()) return o.cut_short ? stopped : done;
   if (json)
     print_json(out);
   else {
@@ -114,6 +117,9 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
     if (run.precision != "f32")
       fmt::print("precision  {}{}\n", run.precision,
                  scale ? fmt::format(", loss scale {}, {} steps skipped", *scale, trainer.skipped_steps()) : "");
+    if (!ranks.alone())
+      fmt::print("ranks      {} ({}), {} sent by each, {:.1f} s waited\n", ranks.ranks(), run.trainer.reduce,
+                 bytes_text(ranks.world()->bytes_sent()), ranks.world()->seconds_waited());
     fmt::print("{}", run.fallback_text(trainer));
     if (!adapters.empty() && wrote_weights) fmt::print("adapters   {}\n", adapters);
     if (!merged.empty() && wrote_weights) fmt::print("merged     {}\n", merged);

@@ -13,6 +13,7 @@ class RunReport {
   void add_to(CLI::App& sub);
   bool asked() const { return !target_.empty(); }
   const std::string& target() const { return target_; }
+  void drop() { target_.clear(); }
   /// Throws Error(invalid) for an invalid output file.
   void check() const;
 

@@ -1,0 +1,49 @@
+// How `tutti train` takes part in a world of several processes (docs/DISTRIBUTED.md).
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "cli/command.h"
+#include "core/world/agree.h"
+#include "core/world/world.h"
+#include "data/source.h"
+
+namespace tutti::cli {
+
+class WorldRun {
+ public:
+  /// Declares --world-timeout.
+  void add_to(CLI::App& sub);
+  /// Where a launcher started several processes: meets them, gives this one CPUs of its own, and on ranks other than 0
+  /// keeps stderr silent. Throws Error(invalid) for --world-timeout where there is one process.
+  void open();
+  /// Null where this process is alone.
+  const std::shared_ptr<World>& world() const { return world_; }
+  bool alone() const { return !world_; }
+  /// Whether this process prints and writes.
+  bool writes() const { return alone() || world_->rank() == 0; }
+  int ranks() const { return alone() ? 1 : world_->size(); }
+  /// This rank's of --device, which may be a list of one per rank. Throws Error(invalid) for one of another length.
+  std::string device(const std::string& list) const;
+  /// Throws Error(invalid) listing what differs between ranks; `data`: of the training.
+  void agree(Settings settings, const data::Source& data);
+  /// Throws Error(internal) where the ranks' states are not the same.
+  void expect_same_state(const std::string& hash, int64_t step);
+  /// What --json says of it.
+  nlohmann::ordered_json document(const std::string& reduce) const;
+
+ private:
+  std::shared_ptr<World> world_;
+  double timeout_ = WorldOptions().timeout;
+  CLI::Option* option_ = nullptr;
+  int cpus_ = 0;
+};
+
+/// This command line is that of a command whose processes form a world.
+void expect_world();
+/// Before an error is printed: returns where this rank is to print it. Else hands it to the rank that prints, and ends.
+void hand_over(const std::string& message, const std::string& remedy, int exit_code);
+/// Behind all that the process does; the exit code. After an error it ends the other ranks too.
+int leave_world(int exit_code);
+
+}  // namespace tutti::cli
