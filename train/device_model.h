@@ -77,6 +77,8 @@ class DeviceModel {
   /// A state; a quantised matrix is dequantized.
   HostTensor state(const std::string& name);
 
+  /// Names of the states that a checkpoint contains. `stepped`: whether a training step ran.
+  std::set<std::string> kept_names(bool stepped) const;
   /// Calls `see` with the name and tensor of everything that a checkpoint contains, ordered by name, with one tensor in
   /// host memory at a time. `stepped`: whether a training step ran; before that, parts of a loaded checkpoint may not
   /// be on the device.
@@ -109,7 +111,6 @@ class DeviceModel {
   static bool kept(StateRole role) {
     return role != StateRole::data && role != StateRole::metric && role != StateRole::gradient;
   }
-  std::set<std::string> kept_names(bool stepped) const;
   /// The layout by memory limits alone, without asking the device; its name is part of the program's cache key.
   InputLayout intended_form(const data::Source& set, bool training) const;
   void declare(const ModelSignature& found);

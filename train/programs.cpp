@@ -93,13 +93,6 @@ void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears
   }
 }
 
-bool used_by_the_run(const std::string& name) {
-  for (const char* prefix :
-       {"accumulated.", "data.", "eval.", "generate.", "gradient.", "nan.", "norm.", "prediction.", "sample."})
-    if (name.starts_with(prefix)) return true;
-  return name == "losses" || name == "gradient_norms" || is_reserved(name);
-}
-
 }  // namespace
 
 nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
@@ -273,7 +266,13 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
     if (options_.clip_norm > 0) clip_by_global_norm(d, options_.clip_norm);
   }
   Value lr = g.feed("lr", {master_dtype(options_.precision), {}});
-  apply_optimizer(g, options_.optimizer, b.parameters, d, lr, scaler ? scaler->updates(step) : step);
+  Value updates = scaler ? scaler->updates(step) : step;
+  if (options_.update) {
+    Graph::Scope scope(g, "update", Phase::update);
+    options_.update(g, b.parameters, d, lr, updates);
+  } else {
+    apply_optimizer(g, options_.optimizer, b.parameters, d, lr, updates);
+  }
   if (options_.ema > 0) average(g, all, options_.ema);
   if (scaler) scaler->finish();
   for (size_t k = 0; options_.expose_gradients && k < d.size(); ++k)
@@ -436,6 +435,13 @@ std::string average_state(const std::string& parameter) { return "optimizer.aver
 
 bool is_reserved(const std::string& state) {
   return state.starts_with("optimizer.") || state == "step" || state == "seed" || is_loss_scaling(state);
+}
+
+bool used_by_the_run(const std::string& name) {
+  for (const char* prefix :
+       {"accumulated.", "data.", "eval.", "generate.", "gradient.", "nan.", "norm.", "prediction.", "sample."})
+    if (name.starts_with(prefix)) return true;
+  return name == "losses" || name == "gradient_norms" || is_reserved(name);
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 // evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (see
 // train/nan_check.h).
 #pragma once
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -37,9 +38,15 @@ struct TUTTI_API ParameterGroup {
   std::optional<bool> frozen = {};
 };
 
+/// The update of a custom optimizer: sets the next value of every parameter and of its own states, as
+/// apply_optimizer() does.
+using UpdateFunction = std::function<void(Graph& g, const std::vector<nn::Parameter>& parameters,
+                                          const Values& gradients, Value lr, Value step)>;
+
 /// Options shared by all programs of a run.
 struct TUTTI_API ProgramOptions {
   Optimizer optimizer = Adam{};
+  UpdateFunction update = {};  ///< in place of the optimizer's
   Precision precision = Precision::f32;
   LossScaling loss_scaling = {};         ///< for f16
   double clip_norm = 0, clip_value = 0;  ///< gradient clipping; 0: off
@@ -126,5 +133,8 @@ TUTTI_API std::string average_state(const std::string& parameter);
 /// Whether the name is reserved for the run's own states in checkpoints: "optimizer.…", "step", "seed", the loss scale
 /// and its counters.
 TUTTI_API bool is_reserved(const std::string& state);
+
+/// Whether a run keeps a state of its own under that name, which no parameter may have then.
+TUTTI_API bool used_by_the_run(const std::string& state);
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "core/base/hash.h"
 #include "core/world/world.h"
@@ -339,6 +340,19 @@ void Trainer::start_from(HostTensors weights, const std::string& from) {
 }
 
 void Trainer::prepare(const data::Source& set) { impl_->prepare_training(set); }
+
+void Trainer::set_steps(int64_t done) {
+  if (!impl_->model.has_state("step")) throw invalid("set_steps: nothing is compiled yet", "prepare() comes first");
+  if (impl_->stepped()) throw invalid("set_steps: the trainer has run already", "call it before the first train()");
+  impl_->step = impl_->first_step = impl_->history.steps = done;
+  auto number = static_cast<int32_t>(done);
+  impl_->model.runner.write("step", &number, sizeof number);
+}
+
+std::vector<std::string> Trainer::kept_states() const {
+  std::set<std::string> names = impl_->model.kept_names(true);
+  return {names.begin(), names.end()};
+}
 
 std::vector<nn::Parameter> Trainer::model_states() const {
   const std::optional<ModelSignature>& declared = impl_->model.declared();

@@ -23,6 +23,7 @@ class World;
 
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
+  UpdateFunction update = {};            ///< in place of the optimizer's, whose name alone counts then
   Schedule schedule = {};                ///< of the learning rate; constant unless given
   std::optional<Plateau> plateau = {};   ///< in addition to the schedule; updated by Trainer::report_validation_loss
   double clip_norm = 0, clip_value = 0;  ///< gradient clipping; 0: off
@@ -166,6 +167,10 @@ class TUTTI_API Trainer {
   /// precision differs from the checkpoint's.
   void load(const std::string& path);
 
+  /// Sets the number of steps done. Call it after prepare() and before the first step; throws Error(invalid) otherwise.
+  void set_steps(int64_t done);
+  /// Names of the states that a checkpoint of this trainer contains, of the programs compiled so far.
+  std::vector<std::string> kept_states() const;
   /// Compiles the training step for the data and initializes the model, without running a step.
   void prepare(const data::Source& set);
   /// The model's parameters and buffers; empty before its input is known.

@@ -39,6 +39,7 @@ nn::WeightFormat parse_quantize(const std::string& text) {
 
 ProgramOptions program_options(const TrainerOptions& o) {
   return {.optimizer = o.optimizer,
+          .update = o.update,
           .precision = o.precision,
           .loss_scaling = o.loss_scaling,
           .clip_norm = o.clip_norm,

@@ -25,7 +25,10 @@ StateRole role_named(const std::string& name) {
   if (name == "parameter") return StateRole::parameter;
   if (name == "buffer") return StateRole::buffer;
   if (name == "output") return StateRole::metric;
-  throw invalid(fmt::format("unknown role '{}' of a state", name), "use parameter, buffer or output");
+  if (name == "optimizer") return StateRole::optimizer;
+  if (name == "bookkeeping") return StateRole::bookkeeping;
+  throw invalid(fmt::format("unknown role '{}' of a state", name),
+                "use parameter, buffer, optimizer, bookkeeping or output");
 }
 
 /// Converts an attribute to the type of its default.

@@ -98,6 +98,24 @@ Optimizer optimizer_of(const std::string& kind, const std::map<std::string, doub
   return o;
 }
 
+/// A Python function (graph, [(name, value)], gradients, lr, step) as the optimizer's update.
+UpdateFunction update_of(nb::object function) {
+  Callback f = callback(std::move(function));
+  return [f](Graph& g, const std::vector<nn::Parameter>& parameters, const Values& gradients, Value lr, Value step) {
+    nb::gil_scoped_acquire gil;
+    GraphRef graph = lend(g);
+    struct TakeBack {
+      GraphRef& g;
+      ~TakeBack() { g->graph = nullptr; }
+    } take_back{graph};
+    std::vector<std::pair<std::string, PyValue>> named;
+    std::vector<PyValue> d;
+    for (const nn::Parameter& p : parameters) named.emplace_back(p.name, wrap(graph, g.latest(p.name)));
+    for (Value v : gradients) d.push_back(wrap(graph, v));
+    (*f)(graph, named, d, wrap(graph, lr), wrap(graph, step));
+  };
+}
+
 /// Options passed by the Python class, named as in TrainerOptions.
 TrainerOptions options_of(const nb::dict& d) {
   TrainerOptions o;
@@ -116,6 +134,7 @@ TrainerOptions options_of(const nb::dict& d) {
     auto [kind, given] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(d["optimizer"]);
     o.optimizer = optimizer_of(kind, given);
   }
+  if (d.contains("update")) o.update = update_of(nb::borrow(d["update"]));
   if (d.contains("precision")) o.precision = parse_precision(nb::cast<std::string>(d["precision"]));
   if (d.contains("quantize")) o.frozen = parse_quantize(nb::cast<std::string>(d["quantize"]));
   if (d.contains("loss_scale")) o.loss_scaling.initial = nb::cast<double>(d["loss_scale"]);
@@ -317,6 +336,7 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
                        shapes[p.name.c_str()] = nb::tuple(nb::cast(p.type.shape));
                      return shapes;
                    }))
+      .def_prop_ro("kept", asked([](Trainer& t) { return t.kept_states(); }))
       .def_prop_ro("steps", [](const PyTrainer& trainer) { return trainer.held()->steps(); })  // while it trains, too
       .def_prop_ro("device", asked([](Trainer& t) { return t.device().id; }))
       .def_prop_ro("losses", asked([](Trainer& t) { return t.losses(); }))
@@ -340,6 +360,7 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
 }
 
 void bind_trainer(nb::module_& m) {
+  m.def("used_by_the_run", &used_by_the_run);
   bind_trainer_options(m);
   m.attr("all_blocks") = all_blocks;
   nb::class_<PyTrainer> trainer(m, "Trainer");
@@ -386,6 +407,16 @@ void bind_trainer(nb::module_& m) {
            [](PyTrainer& trainer, const std::string& state, const Array& value) {
              trainer.use([&, v = view(value)](Trainer& t) { t.set_state(state, v); });
            })
+      .def("start_from",
+           [](PyTrainer& trainer, const Arrays& weights, const std::string& from) {
+             HostTensors all;
+             for (const auto& [name, array] : weights) {
+               HostView v = view(array);
+               all.emplace(name, host_tensor_from(v.type, v.data, v.bytes));
+             }
+             trainer.look([&](Trainer& t) { t.start_from(std::move(all), from); });
+           })
+      .def("set_steps", [](PyTrainer& trainer, int64_t done) { trainer.look([&](Trainer& t) { t.set_steps(done); }); })
       .def("native",
            [](PyTrainer& trainer, const std::string& state) {
              return alias(trainer.look([&](Trainer& t) { return t.native(state); }), trainer.held());
