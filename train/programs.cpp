@@ -240,8 +240,16 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
   }
   if (values.empty())
     throw invalid("the model has no trainable parameters", "unfreeze some parameters, or train another model");
-  b.gradients =
-      scaler ? tutti::gradients(Values{b.loss}, Values{scaler->scale()}, values) : tutti::gradients(b.loss, values);
+  if (!out.gradients.empty()) {
+    for (const nn::Parameter& p : b.parameters) {
+      auto it = out.gradients.find(p.name);
+      Value d = it == out.gradients.end() ? Value{} : it->second;
+      b.gradients.push_back(d && scaler ? d * scaler->scale() : d);
+    }
+  } else {
+    b.gradients =
+        scaler ? tutti::gradients(Values{b.loss}, Values{scaler->scale()}, values) : tutti::gradients(b.loss, values);
+  }
   for (size_t k = 0; k < values.size(); ++k)
     if (!b.gradients[k])
       throw invalid(

@@ -26,6 +26,8 @@ struct TUTTI_API Outcome {
   Value loss_sum, weight;  ///< scalars of nn::Builder::master()
   std::vector<Metric> metrics = {};
   Value output = {};  ///< [batch, …]: result of prediction; null: the task cannot predict
+  /// Gradients of loss_sum / weight by parameter, if the task computes them; empty: derived by autodiff.
+  std::map<std::string, Value> gradients = {};
 };
 
 /// Describes how a program reads the columns of a data set: from tables on the device (resident), or as feeds with

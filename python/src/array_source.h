@@ -44,7 +44,11 @@ class ArraySource : public Source {
     const auto* x = static_cast<const int32_t*>(v.data);
     int64_t n = num_elements(v.type.shape), rows = v.type.shape.empty() ? 1 : v.type.shape[0];
     for (int64_t i = 0; i < n; ++i)
-      if (!limit.holds(x[i])) throw data::outside(column, x[i], i / (n / rows), limit);
+      if (!limit.holds(x[i])) {
+        Error e = data::outside(column, x[i], i / (n / rows), limit);
+        if (limit.why.empty()) throw OutOfRange(e);  // an index, not a number that is too large to compute with
+        throw e;
+      }
   }
   mutable std::map<std::string, Limit> limits_;
   Arrays kept_;

@@ -31,6 +31,8 @@ void bind_errors(nb::module_&) {
       std::rethrow_exception(p);
     } catch (const NotFinite& e) {
       raise("NotFiniteError", e, e.step);
+    } catch (const OutOfRange& e) {
+      raise("OutOfRangeError", e);
     } catch (const Error& e) {
       raise(class_of(e.code), e);
     }

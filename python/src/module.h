@@ -57,6 +57,11 @@ HostView view(const Array& array);
 /// A NumPy array over the tensor's memory; bf16, which NumPy does not have, becomes f32.
 nb::object to_numpy(HostTensor t);
 
+/// An index or label of a batch is out of range.
+struct OutOfRange : Error {
+  explicit OutOfRange(const Error& e) : Error(e) {}
+};
+
 /// Throws Error(invalid) in a forked child of a process that used a device: fork does not copy the device's threads.
 void check_process();
 

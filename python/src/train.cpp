@@ -40,6 +40,7 @@ struct PyOutcome {
   PyValue loss_sum, weight;
   std::vector<std::tuple<std::string, PyValue, PyValue>> metrics;
   std::optional<PyValue> output;
+  std::map<std::string, PyValue> gradients = {};
 };
 
 PyOutcome to_python(const GraphRef& g, const Outcome& o) {
@@ -72,6 +73,7 @@ Task task_of(nb::object function, const std::string& description) {
         Outcome out{.loss_sum = o.loss_sum.get(), .weight = o.weight.get()};
         for (const auto& [name, sum, count] : o.metrics) out.metrics.push_back({name, sum.get(), count.get()});
         if (o.output) out.output = o.output->get();
+        for (const auto& [name, d] : o.gradients) out.gradients.emplace(name, d.get());
         return out;
       },
       description);
@@ -280,10 +282,12 @@ void bind_tasks(nb::module_& m) {
       .def(
           "__init__",
           [](PyOutcome* self, const PyValue& loss_sum, const PyValue& weight,
-             std::vector<std::tuple<std::string, PyValue, PyValue>> metrics, const std::optional<PyValue>& output) {
-            new (self) PyOutcome{loss_sum, weight, std::move(metrics), output};
+             std::vector<std::tuple<std::string, PyValue, PyValue>> metrics, const std::optional<PyValue>& output,
+             std::map<std::string, PyValue> gradients) {
+            new (self) PyOutcome{loss_sum, weight, std::move(metrics), output, std::move(gradients)};
           },
-          nb::arg("loss_sum"), nb::arg("weight"), nb::arg("metrics"), nb::arg("output").none());
+          nb::arg("loss_sum"), nb::arg("weight"), nb::arg("metrics"), nb::arg("output").none(),
+          nb::arg("gradients") = std::map<std::string, PyValue>{});
   m.def("classified", [](const PyValue& y, const PyBatch& x, const std::string& label, double smoothing) {
     return to_python(x.graph, classified(y.get(), x.get(), {.label = label, .label_smoothing = smoothing}));
   });

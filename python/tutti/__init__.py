@@ -10,7 +10,8 @@ from typing import Any as _Any
 
 from tutti import _core
 from tutti.data import open_data, source
-from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, NoMemoryError, NotFiniteError, UnsupportedError)
+from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, NoMemoryError, NotFiniteError,
+                          OutOfRangeError, UnsupportedError)
 from tutti import ops, values as _values  # noqa: F401  (values get their operators)
 from tutti import nn
 from tutti._core import Device, Graph, Outcome, Value
@@ -19,8 +20,9 @@ from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
 from tutti.trainer import Lora, Norms, ParameterGroup, Score, Trainer, optimizers as _optimizers
 
-__all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError", "Outcome",
-           "Norms", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "binary_classification", "classification",
+__all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError",
+           "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value",
+           "binary_classification", "classification",
            "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad"]
 __version__ = _core.version

@@ -13,6 +13,10 @@ class InvalidError(Error, ValueError):
     """Bad input: a shape, a name, a file."""
 
 
+class OutOfRangeError(InvalidError, IndexError):
+    """A label or an index of a batch that does not exist."""
+
+
 class DeclinedError(Error):
     """The device cannot run an operation."""
 

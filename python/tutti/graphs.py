@@ -1,4 +1,5 @@
 """Custom graphs: differentiate them, compile them for a device, run them."""
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -6,6 +7,7 @@ import numpy as np
 
 from tutti import _core
 from tutti.data import as_array, as_column
+from tutti.errors import InvalidError
 
 
 def gradients(results: _core.Value | Iterable[_core.Value], wrt: Iterable[_core.Value],
@@ -49,10 +51,11 @@ class Program:
         self._core.close()
 
 
-def value_and_grad(function: Callable[..., _core.Value], device: str = "auto") -> Callable[..., tuple[Any, tuple[Any, ...]]]:
+def value_and_grad(function: Callable[..., Any], device: str = "auto") -> Callable[..., tuple[Any, tuple[Any, ...]]]:
     """Transforms a function of values with a scalar result to a function of arrays that returns the scalar and its
     gradients with respect to the float arguments, computed on the device. Compiled once per combination of argument
-    types. float64 becomes f32, as in data; to compute in f64, use a Graph on "reference"."""
+    types. float64 becomes f32, as in data; to compute in f64, use a Graph on "reference". If the function returns (scalar, more),
+    with `more` a value or a tuple, list or dict of values, the result is ((scalar, more), gradients)."""
     programs = {}
 
     def run(*arrays):
@@ -64,15 +67,40 @@ def value_and_grad(function: Callable[..., _core.Value], device: str = "auto") -
             values = [graph.feed(n, dtype_name(a), list(a.shape)) for n, a in zip(names, arrays)]
             floats = [v for v in values if v.dtype in ("f32", "f64", "f16", "bf16")]
             y = function(*values)
+            y, more = y if isinstance(y, tuple) and len(y) == 2 else (y, None)
+            if not isinstance(y, _core.Value):
+                raise InvalidError(f"the function gave {type(y).__name__}, expected a scalar value", "return a value, or (value, more)")
             for n, g in zip([n for n, v in zip(names, values) if v in floats], gradients(y, floats, zeros=True)):
                 graph.set_state("grad." + n, g)
             graph.set_state("value", y)
-            programs[key] = Program(graph, device), [n for n, v in zip(names, values) if v in floats]
-        program, wanted = programs[key]
+            more = _mapped(more, _kept(graph))
+            programs[key] = Program(graph, device), [n for n, v in zip(names, values) if v in floats], more
+        program, wanted, more = programs[key]
         program.run(**dict(zip(names, arrays)))
-        return program["value"], tuple(program["grad." + n] for n in wanted)
+        value = program["value"]
+        return value if more is None else (value, _mapped(more, lambda n: program[n])), tuple(program["grad." + n] for n in wanted)
 
     return run
+
+
+def _kept(graph):
+    """A function that makes a value a state, and gives its name."""
+    names = (f"more.{i}" for i in itertools.count())
+
+    def keep(v):
+        if not isinstance(v, _core.Value):
+            raise InvalidError(f"the function gave {type(v).__name__} beside its scalar", "return values, in tuples, lists or dicts")
+        name = next(names)
+        graph.set_state(name, v)
+        return name
+    return keep
+
+
+def _mapped(x, f):
+    """f of all that is in tuples, lists and dicts."""
+    if isinstance(x, dict):
+        return {k: _mapped(v, f) for k, v in x.items()}
+    return type(x)(_mapped(v, f) for v in x) if isinstance(x, (tuple, list)) else x if x is None else f(x)
 
 
 def native(owner: Any, state: str) -> Any:

@@ -104,6 +104,8 @@ class Trainer:
     schedule    of the learning rate: "cosine", "warmup:100+linear", … over `total` steps, or a function of the step
                 that returns a factor on the learning rate
     groups      ParameterGroups
+    update      an optimizer's update of one's own, in place of the optimizer's: a function of (graph, [(name, value)] of the parameters,
+                their gradients, rate, steps done) that sets their states, and its own "optimizer.…", by graph.set_state
     lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj"))
     quantize    "int8" or "int4": store weights that are not trained in quantized blocks; with `lora` or frozen groups
     fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
@@ -117,7 +119,8 @@ class Trainer:
     def __init__(self, task: _core.Task, device: str = "auto", optimizer: Optimizer | None = None,
                  schedule: str | Callable[[int], float] | None = None, total: int | None = None,
                  groups: Iterable[ParameterGroup] = (), lora: Lora | None = None,
-                 normalise: str | tuple[Numbers, Numbers] | None = None, **options: Any) -> None:
+                 normalise: str | tuple[Numbers, Numbers] | None = None, update: Callable[..., None] | None = None,
+                 **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
@@ -133,6 +136,8 @@ class Trainer:
             options["normalise"] = normalise if isinstance(normalise, str) else ":".join(map(_listed, normalise))
         if options.get("recompute") == "all":
             options["recompute"] = _core.all_blocks
+        if update is not None:
+            options["update"] = update
         if schedule:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer

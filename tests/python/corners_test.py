@@ -25,7 +25,7 @@ import tutti
 from tutti.data import as_array
 from tutti.graphs import dtype_name
 from tutti.torch.importer import Lowering, refuse
-from tutti.torch.step import _export
+from tutti.torch.trace import export
 
 INF, NAN = math.inf, math.nan
 LINE = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 6.0, -6.0, 40.0, -40.0]
@@ -179,7 +179,7 @@ def theirs(function, inputs):
 def run(cases, device):
     """Of every case the value and the gradients of its sum."""
     tensors = [t for _, _, inputs in cases for t in inputs]
-    program = _export(Called(cases), tuple(tensors))
+    program = export(Called(cases), tuple(tensors))
     refuse([program])
     graph = tutti.Graph()
     feeds = {f"x{i}": as_array(t) for i, t in enumerate(tensors)}

@@ -108,15 +108,6 @@ class Optimizers(unittest.TestCase):
         step(X, Y)
         self.assertTrue(torch.equal(before, step.state_dict()["a.weight"]))
 
-    def test_unknown_ones_are_named(self):
-        m = small()
-        with self.assertRaisesRegex(tutti.InvalidError, "LBFGS is not known.*SGD, Adam"):
-            tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.LBFGS(m.parameters()))
-        with self.assertRaisesRegex(tutti.InvalidError, "amsgrad"):
-            tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.Adam(m.parameters(), amsgrad=True))
-        with self.assertRaisesRegex(tutti.InvalidError, "none of the module's"):
-            tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.SGD(small().parameters(), lr=1))
-
 
 class Schedulers(unittest.TestCase):
     @staticmethod
@@ -143,19 +134,6 @@ class Schedulers(unittest.TestCase):
                      lambda o: s.LinearLR(o, 1e-9, 1.0, 2)):
             with self.subTest(type(make(torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0))).__name__):
                 self.both(make)
-
-    def test_a_momentum_that_changes_is_refused(self):
-        with self.assertRaisesRegex(tutti.InvalidError, "momentum was 0.95 at first and is .*cycle_momentum=False"):
-            self.both(lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.5, total_steps=5), momentum=0.9)
-
-    def test_a_weight_decay_that_changes_is_refused(self):
-        module, x = nn.Linear(4, 3), torch.ones(8, 4)
-        optimizer = torch.optim.AdamW([{"params": [module.weight]}, {"params": [module.bias]}], lr=0.1, weight_decay=0.1)
-        step = tutti.from_torch(module, x, loss=nn.MSELoss(), optimizer=optimizer, device="reference")
-        step(x, torch.zeros(8, 3))
-        optimizer.param_groups[1]["weight_decay"] = 0.2
-        with self.assertRaisesRegex(tutti.InvalidError, "weight_decay was 0.1 at first and is 0.2 now"):
-            step(x, torch.zeros(8, 3))
 
 
 class NotFinite(unittest.TestCase):
@@ -393,8 +371,6 @@ class BadInput(unittest.TestCase):
 
     def test_shapes_dtypes_and_losses(self):
         step = tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(), device="onednn")
-        with self.assertRaisesRegex(tutti.InvalidError, "before the first step"):
-            step.predict(X)
         step(X, Y)
         with self.assertRaisesRegex(tutti.InvalidError, "0 targets, the step was built for 1"):
             step(X)

@@ -32,7 +32,7 @@ from tutti.errors import UnsupportedError
 from tutti.graphs import dtype_name
 from tutti.torch.importer import Lowering, refuse
 from tutti.torch.registry import HANDLERS, cast
-from tutti.torch.step import _export
+from tutti.torch.trace import export
 from tutti.data import as_array
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs/ATEN.md"
@@ -120,7 +120,7 @@ def judge(sample, device):
         return None
     if not wanted or any(y.is_complex() for y in wanted):
         return None
-    program = _export(module, tuple(module.tensors))
+    program = export(module, tuple(module.tensors))
     refuse([program])
     graph = tutti.Graph()
     feeds = {f"x{i}": as_array(narrow(t)) for i, t in enumerate(module.tensors)}

@@ -1,11 +1,13 @@
 """Exported programs of PyTorch (torch.export) as nodes of a graph."""
 import collections
+import math
 
 import torch
 
+from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError, UnsupportedError
-from tutti.torch import elementwise, indexing, losses, neural, reductions, shapes  # noqa: F401  (they fill the registry)
+from tutti.torch import backward, elementwise, indexing, losses, neural, reductions, shapes  # noqa: F401  (they fill the registry)
 from tutti.torch.registry import HANDLERS
 
 
@@ -36,8 +38,11 @@ class Context:
         return self._node.args[0].meta["val"]
 
     def random(self):
-        """Seed and step, of which random numbers are drawn."""
-        return [self._lowering.builder.seed, self._lowering.builder.step]
+        """Seed and step, of which random numbers are drawn, in evaluation as well."""
+        b, graph = self._lowering.builder, self.graph
+        if b.seed is not None:
+            return [b.seed, b.step]
+        return [graph.state("seed", "u32", [2], role="bookkeeping"), graph.state("step", "i32", [], role="bookkeeping")]
 
     def stream(self):
         """Another stream of random numbers for every node that asks."""
@@ -57,6 +62,12 @@ def is_getitem(node):
     return getattr(node.target, "__name__", "") == "getitem"
 
 
+def is_arithmetic(node):
+    """Whether it computes with Python's numbers, as sizes are."""
+    return getattr(node.target, "__module__", "") in ("_operator", "math", "builtins") or getattr(node.target, "__name__", "") in (
+        "sym_max", "sym_min", "sym_not", "sym_float", "sym_int")
+
+
 def place(node):
     """Where in the module the node comes from: "layer1.0.conv1"."""
     stack = node.meta.get("nn_module_stack") or {}
@@ -68,7 +79,7 @@ def unsupported(program):
     """Every operator that has no handler, with how often and where it occurs, and what would do."""
     found = collections.defaultdict(list)
     for node in program.graph.nodes:
-        if node.op == "call_function" and not is_getitem(node) and overload(node) not in HANDLERS:
+        if node.op == "call_function" and not is_getitem(node) and not is_arithmetic(node) and overload(node) not in HANDLERS:
             found[overload(node) or str(node.target)].append(place(node))
     return [(name, len(places), sorted(set(places))) for name, places in sorted(found.items())]
 
@@ -84,17 +95,65 @@ def refuse(programs):
         raise error
 
 
+# Their results have no gradient in PyTorch, whatever they are made of.
+_CUT = ("detach", "histc", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "empty_like", "new_zeros", "new_ones", "new_full",
+        "new_empty", "randint_like")
+
+
+def _floats(node):
+    metas = node.meta.get("val")
+    return any(isinstance(m, torch.Tensor) and m.is_floating_point() for m in (metas if isinstance(metas, (tuple, list)) else [metas]))
+
+
+def reached(program, outputs):
+    """The names of the placeholders that a gradient reaches from those of the program's outputs."""
+    todo, seen = [n for n in outputs if isinstance(n, torch.fx.Node)], set()
+    while todo:
+        node = todo.pop()
+        if node in seen or not _floats(node) or overload(node).split(".")[0] in _CUT:
+            continue
+        seen.add(node)
+        todo += node.all_input_nodes
+    return {n.name for n in seen if n.op == "placeholder"}
+
+
 WIDTHS = {torch.int64: 32, torch.int32: None, torch.int16: 16, torch.int8: 8}  # bits in which an integer stays exact; None: it wraps
+
+# What may be done with an integer that the program keeps from step to step: nothing that makes a large one of small ones.
+_SMALL = ("add", "sub", "rsub", "neg", "remainder", "fmod", "where", "minimum", "maximum", "clamp", "clamp_min", "clamp_max", "index", "gather",
+          "select", "slice", "view", "reshape", "squeeze", "unsqueeze", "expand", "copy", "clone", "alias", "detach", "cat", "stack", "roll",
+          "flip", "index_put", "scatter", "slice_scatter", "select_scatter", "arange", "full", "fill", "_to_copy", "floor_divide", "div",
+          "bitwise_and", "abs", "max", "min", "amax", "amin", "permute", "repeat", "masked_fill", "index_select", "zeros_like", "ones_like",
+          "full_like", "sort", "topk", "lift_fresh_copy")
 
 
 class Lowering:
-    """One exported program being added to a graph. `batch`: what it is fed, told of integers that may not wrap."""
+    """One exported program being added to a graph. `batch`: what it is fed, told of integers that may not wrap. `kept`: buffers that
+    are states of the graph."""
 
-    def __init__(self, builder, batch=None):
-        self.builder, self.batch, self.streams = builder, batch, 0
+    def __init__(self, builder, batch=None, kept=()):
+        self.builder, self.batch, self.streams, self._kept, self._of_states = builder, batch, 0, kept, set()
+
+    def _keep_exact(self, node, first, values):
+        """Integers stay within what i32, or PyTorch's narrower dtype, holds: the batch is checked. Of a state the batch says nothing."""
+        metas = node.meta.get("val")
+        metas = metas if isinstance(metas, (tuple, list)) else [metas]
+        of_state = any(n in self._of_states for n in node.all_input_nodes)
+        for meta, value in zip(metas, values):
+            bits = WIDTHS.get(getattr(meta, "dtype", None))
+            if not bits or not isinstance(value, Value) or value.dtype != "i32" or self.batch is None:
+                continue
+            if of_state:
+                self._of_states.add(node)
+                if overload(node).split(".")[0] not in _SMALL:
+                    raise InvalidError(f"{overload(node)} at {place(node)} computes with an integer buffer that changes, which is 32 bits "
+                                       "wide here", "keep the buffer in float32")
+                continue
+            what = f"{overload(node)} at {place(node)}, of {str(meta.dtype).removeprefix('torch.')},"
+            self.batch.exact(what, first if bits == 32 else self.batch.values, [value], -2.0**(bits - 1), 2.0**(bits - 1) - 1)
 
     def _call(self, node, args, kwargs):
-        """The results of a node: those of integers stay within what i32, or PyTorch's narrower dtype, holds."""
+        """The results of a node."""
         first = self.batch.values if self.batch is not None else 0
         try:
             results = HANDLERS[overload(node)](Context(self, node), *args, **kwargs)
@@ -102,18 +161,38 @@ class Lowering:
             if isinstance(e, UnsupportedError):
                 raise
             raise InvalidError(f"{overload(node)} at {place(node)}: {e.message}", e.remedy) from e
-        metas, values = (x if isinstance(x, (tuple, list)) else [x] for x in (node.meta.get("val"), results))
-        for meta, value in zip(metas, values):
-            bits = WIDTHS.get(getattr(meta, "dtype", None))
-            if bits and isinstance(value, Value) and value.dtype == "i32" and self.batch is not None:
-                what = f"{overload(node)} at {place(node)}, of {str(meta.dtype).removeprefix('torch.')},"
-                self.batch.exact(what, first if bits == 32 else self.batch.values, [value], -2.0**(bits - 1), 2.0**(bits - 1) - 1)
-        return results
+        several = isinstance(results, (tuple, list))
+        results = self._shaped(node, results if several else [results])
+        self._keep_exact(node, first, results)
+        return results if several else results[0]
+
+    @staticmethod
+    def _shaped(node, results):
+        """In PyTorch's shapes: statistics may have axes of one element more."""
+        metas = node.meta.get("val")
+        shapes = [getattr(m, "shape", None) for m in (metas if isinstance(metas, (tuple, list)) else [metas])]
+        return [ops.reshape(x, shape=list(s)) if isinstance(x, Value) and s is not None and tuple(s) != x.shape and math.prod(s) == math.prod(x.shape)
+                else x for x, s in zip(results, [*shapes, *[None] * len(results)])]
 
     def run(self, program, inputs):
         """`inputs`: a value per placeholder, by its name. Returns the program's outputs and, by the name of a mutated
         buffer, what it holds afterwards."""
+        signature = program.graph_signature
+        kept = {spec.arg.name for spec in signature.input_specs
+                if spec.kind.name == "BUFFER" and spec.target.removeprefix("module.") in self._kept}
+        value = self.values(program.graph, inputs, kept)
+        outputs = [value(a) for a in next(n for n in program.graph.nodes if n.op == "output").args[0]]
+        changed = {}
+        for spec, x in zip(signature.output_specs, outputs):
+            if spec.target is not None and spec.kind.name == "BUFFER_MUTATION":
+                changed[spec.target] = x
+        results = [x for spec, x in zip(signature.output_specs, outputs) if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")]
+        return results, changed
+
+    def values(self, graph, inputs, kept):
+        """Adds all nodes. `kept`: the placeholders that are states. Returns a function that gives an argument's value."""
         env = dict(inputs)
+        self._of_states = {n for n in graph.nodes if n.op == "placeholder" and n.name in kept}
 
         def argument(a):
             if isinstance(a, torch.fx.Node):
@@ -122,24 +201,18 @@ class Lowering:
                 return type(a)(argument(x) for x in a) if not hasattr(a, "_fields") else tuple(argument(x) for x in a)
             return a
 
-        outputs = ()
-        for node in program.graph.nodes:
-            if node.op == "placeholder":
-                continue
-            if node.op == "output":
-                outputs = argument(node.args[0])
+        for node in graph.nodes:
+            if node.op in ("placeholder", "output"):
                 continue
             if is_getitem(node):
+                self._of_states |= {node} if node.args[0] in self._of_states else set()
                 env[node.name] = argument(node.args[0])[node.args[1]]
                 continue
             args, kwargs = argument(list(node.args)), {k: argument(v) for k, v in node.kwargs.items()}
-            env[node.name] = self._call(node, args, kwargs)
-        signature = program.graph_signature
-        changed = {}
-        for spec, value in zip(signature.output_specs, outputs):
-            if spec.target is not None and spec.kind.name == "BUFFER_MUTATION":
-                changed[spec.target] = value
-        results = [v for spec, v in zip(signature.output_specs, outputs) if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")]
-        return results, changed
-
-
+            if is_arithmetic(node):
+                if any(isinstance(a, Value) for a in args):
+                    raise InvalidError(f"{node.target.__name__} at {place(node)} makes a number of Python's of a tensor", "use torch's function")
+                env[node.name] = node.target(*args, **kwargs)
+            else:
+                env[node.name] = self._call(node, args, kwargs)
+        return argument

@@ -224,3 +224,32 @@ def index(c, x, indices):
     sizes = x.shape[first:first + len(used)]
     x = ops.reshape(x, shape=[*x.shape[:first], math.prod(sizes), *x.shape[first + len(used):]])
     return ops.gather(x, _flat(given, sizes), axis=first)
+
+
+@aten("_grouped_mm.default", "grouped_mm_fallback.default")
+def grouped_mm(c, x, weight, offsets=None, bias=None, out_dtype=None):
+    """Rows that are sorted by group, [S, K], by the matrix of their group, [G, K, N]; `offsets` are the groups' ends. Every group's
+    matrix meets all rows, and the others are left out."""
+    if offsets is None or len(x.shape) != 2 or len(weight.shape) != 3:
+        raise InvalidError("a grouped matmul of other shapes than [rows, K] by [groups, K, N]", "use torch.bmm")
+    rows, groups = x.shape[0], weight.shape[0]
+    at = ops.iota(graph=x.graph, shape=[1, rows, 1], axis=1)
+    end = ops.reshape(cast(offsets, "i32"), shape=[groups, 1, 1])
+    begin = ops.concat([end.graph.full("i32", 0.0, [1, 1, 1]), slice_along(end, 0, 0, groups - 1)], axis=0)
+    own = ops.logical_and(ops.less_equal(begin, at), ops.less(at, end))
+    y = ops.matmul(ops.broadcast(ops.reshape(x, shape=[1, *x.shape]), shape=[groups, *x.shape]), weight)
+    y = ops.sum(ops.select(ops.broadcast(own, shape=list(y.shape)), y, y.like(0)), axes=[0])
+    return y if bias is None else y + bias
+
+
+@aten("histc.default")
+def histc(c, x, bins=100, min=0, max=0):
+    """How many elements fall into each of equal bins."""
+    if min == max:
+        raise InvalidError("histc over the range of its elements", "name it: min=…, max=…")
+    flat = ops.reshape(x, shape=[1, -1])
+    place = ops.floor((cast(flat, "f32") - min) * (bins / (max - min)))
+    place = ops.select(ops.equal(cast(flat, "f32"), float(max)), place.like(bins - 1), place)
+    inside = ops.logical_and(ops.less_equal(flat.like(min), flat), ops.less_equal(flat, flat.like(max)))
+    here = ops.equal(cast(ops.iota(graph=x.graph, shape=[bins, 1], axis=0), "f32"), place)
+    return cast(ops.sum(cast(ops.logical_and(here, inside), "i32"), axes=[1]), x.dtype)

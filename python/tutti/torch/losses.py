@@ -106,4 +106,9 @@ def nll_loss(c, logs, target, weight=None, reduction=1, ignore_index=-100):
 
 @aten("nll_loss_forward.default", "nll_loss2d_forward.default")
 def nll_loss_forward(c, logs, target, weight=None, reduction=1, ignore_index=-100):
-    return nll_loss(c, logs, target, weight, reduction, ignore_index), None
+    """The loss and the weight of all that counts."""
+    counts = ops.logical_not(ops.equal(target, ignore_index))
+    share = cast(counts, logs.dtype)
+    if weight is not None:
+        share = share * ops.gather(weight, ops.select(counts, target, target.like(0)), axis=0)
+    return nll_loss(c, logs, target, weight, reduction, ignore_index), ops.sum(share)

@@ -1,92 +1,210 @@
-"""torch.optim objects as optimizers of ours, with their parameter groups."""
+"""torch.optim objects: what their groups say at each step, their updates in the graph, their states there and back."""
+import dataclasses
+
+import numpy as np
+import torch
+
+from tutti import ops
 from tutti.errors import InvalidError
-from tutti.trainer import ParameterGroup, optimizers
+from tutti.torch import updates
+from tutti.trainer import optimizers as ours
 
 
-def _betas(group):
-    return {"beta1": group["betas"][0], "beta2": group["betas"][1]}
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """An optimizer: its update, its settings (ours by PyTorch's names), flags, and the states of a parameter by our keys."""
+
+    update: object
+    settings: dict
+    flags: tuple
+    states: dict
 
 
-def _refuse(group, *names):
-    for name in names:
-        if group.get(name):
-            raise InvalidError(f"the optimizer's {name}={group[name]} is not supported", f"leave {name} out")
+_ADAM = {"eps": "epsilon", "weight_decay": "weight_decay"}
+_MOMENTS = {"m": "exp_avg", "v": "exp_avg_sq"}
+KINDS = {
+    "SGD": Kind(updates.sgd, {n: n for n in ("momentum", "dampening", "weight_decay")}, ("nesterov",), {"m": "momentum_buffer"}),
+    "Adam": Kind(updates.adam, _ADAM, ("amsgrad", "decoupled_weight_decay"), {**_MOMENTS, "x": "max_exp_avg_sq"}),
+    "NAdam": Kind(updates.nadam, {**_ADAM, "momentum_decay": "momentum_decay"}, ("decoupled_weight_decay",), _MOMENTS),
+    "RAdam": Kind(updates.radam, _ADAM, ("decoupled_weight_decay",), _MOMENTS),
+    "Adamax": Kind(updates.adamax, _ADAM, (), {"m": "exp_avg", "u": "exp_inf"}),
+    "RMSprop": Kind(updates.rmsprop, {"alpha": "alpha", "momentum": "momentum", **_ADAM}, ("centered",),
+                    {"v": "square_avg", "m": "momentum_buffer", "g": "grad_avg"}),
+    "Adagrad": Kind(updates.adagrad, {"lr_decay": "lr_decay", **_ADAM}, (), {"s": "sum"}),
+    "Adadelta": Kind(updates.adadelta, {"rho": "rho", **_ADAM}, (), {"v": "square_avg", "a": "acc_delta"}),
+}
+KINDS["AdamW"] = KINDS["Adam"]
+OF_OURS = {"AdamW": "Adamw", "NAdam": "Nadam", "RAdam": "Radam", "RMSprop": "Rmsprop"}  # what checkpoints call them
+# Of no effect on what is computed, or read elsewhere.
+IGNORED = {"lr", "betas", "foreach", "fused", "capturable", "maximize", "initial_accumulator_value"}
 
 
-def _sgd(g):
-    _refuse(g, "dampening", "maximize")
-    return "SGD", {"momentum": g["momentum"], "nesterov": float(g["nesterov"])}
+class Followed:
+    """A torch.optim object. Its update is built with the settings that its groups have at that time as constants; `varying` are
+    those that were seen to change, and are states of the program then. `names`: of the module's parameters, by id."""
 
+    def __init__(self, optimizer, names, state_of):
+        kind = type(optimizer)
+        if kind.__name__ not in KINDS or kind is not getattr(torch.optim, kind.__name__):
+            raise InvalidError(f"the optimizer {kind.__name__} is not known",
+                               "use one of torch.optim's " + ", ".join(KINDS) + ", or of tutti.optim")
+        if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+            raise InvalidError("the optimizer has hooks on its step, which from_torch does not call", "remove them")
+        self.optimizer, self.kind, self._names, self._state_of = optimizer, KINDS[kind.__name__], names, state_of
+        self._original = {state_of(n): n for n in names.values()}
+        self.varying, self.clips = set(), False
+        self._counts, self._behind, self._trained = {}, {}, set()  # updates of single parameters, and what they lack of all
+        self._taken = None  # the optimizer's own states that the device has
 
-def _adam(name):
-    def convert(g):
-        _refuse(g, "amsgrad", "maximize", "decoupled_weight_decay" if name == "Adam" else "_")
-        return name, {**_betas(g), "epsilon": g["eps"]}
-    return convert
+    # ---- what the groups say
 
+    def _setting(self, group):
+        s = {ours: float(group[theirs]) for theirs, ours in self.kind.settings.items()}
+        if "betas" in group:
+            s["beta1"], s["beta2"] = (float(b) for b in group["betas"])
+        return s
 
-def _rmsprop(g):
-    _refuse(g, "maximize")
-    return "Rmsprop", {"alpha": g["alpha"], "epsilon": g["eps"], "momentum": g["momentum"], "centered": float(g["centered"])}
+    def _flags(self, group):
+        flags = {name: bool(group.get(name, False)) for name in (*self.kind.flags, "maximize")}
+        return flags | ({"momentum": bool(group["momentum"])} if "momentum" in group else {})
 
+    def groups(self):
+        """Per group: the names of its parameters, rate, settings and flags, as they are now."""
+        known = {*self.kind.settings, *self.kind.flags, *IGNORED}
+        found = []
+        for g in self.optimizer.param_groups:
+            for name in self.optimizer.defaults:
+                if name not in known and g.get(name):
+                    raise InvalidError(f"the optimizer's {name}={g[name]} is not supported", f"leave {name} out")
+            for p in g["params"]:
+                if id(p) not in self._names:
+                    raise InvalidError("the optimizer has a parameter that is none of the module's", "make it of module.parameters()")
+            found.append(([self._names[id(p)] for p in g["params"]], float(g["lr"]), self._setting(g), self._flags(g)))
+        return found
 
-def _adagrad(g):
-    _refuse(g, "maximize", "initial_accumulator_value")
-    return "Adagrad", {"lr_decay": g["lr_decay"], "epsilon": g["eps"]}
+    def covered(self):
+        return {n for names, *_ in self.groups() for n in names}
 
+    def _ratios(self, groups):
+        """Of every group's rate to the first group's; None where that is no constant."""
+        rates = [rate for _, rate, *_ in groups]
+        if not rates[0]:  # a scheduler's warmup begins there
+            rates = [float(g.get("initial_lr", 0)) for g in self.optimizer.param_groups]
+        return [r / rates[0] for r in rates] if rates[0] else None if any(rates) else [1.0] * len(rates)
 
-def _adadelta(g):
-    _refuse(g, "maximize")
-    return "Adadelta", {"rho": g["rho"], "epsilon": g["eps"]}
+    def sibling(self):
+        """An optimizer of ours of that name, for checkpoints."""
+        name = type(self.optimizer).__name__
+        return ours[OF_OURS.get(name, name)](lr=1.0)  # the schedule gives the rate itself
 
+    def built(self, updates):
+        """A step is about to be built, after so many updates: what is constant in it."""
+        self._counts |= {n: updates - self._behind[n] for n in self._trained}
+        self._behind, self._trained = {n: updates - self._counts.get(n, 0) for n in self._names.values()}, set()
+        groups = self.groups()
+        self._built = [(names, settings, flags) for names, _, settings, flags in groups]
+        self._scales = self._ratios(groups)
+        if self._scales is None:
+            self.varying.add("lr")
+        self._sent = {}
 
-def _nadam(g):
-    _refuse(g, "maximize", "decoupled_weight_decay")
-    return "Nadam", {**_betas(g), "epsilon": g["eps"], "momentum_decay": g["momentum_decay"]}
+    def changes(self):
+        """What a step that was built does not follow: nothing, or what changed. Values that vary are then to be written."""
+        groups, changed = self.groups(), []
+        if [(names, flags) for names, *_, flags in groups] != [(names, flags) for names, _, flags in self._built]:
+            changed.append("the optimizer's groups or flags")
+        for (_, rate, now, _), (_, then, _), scale in zip(groups, self._built, self._scales or [None] * len(groups)):
+            for key, x in now.items():
+                if key not in self.varying and x != then[key]:
+                    self.varying.add(key)
+                    changed.append(f"the optimizer's {key}")
+            if "lr" not in self.varying and abs(rate - scale * groups[0][1]) > 1e-12 * abs(rate):
+                self.varying.add("lr")
+                changed.append("the ratio of the groups' rates")
+        return changed
 
+    def rate(self, step):
+        """Of the first group; the others' are relative to it."""
+        return float(self.optimizer.param_groups[0]["lr"])
 
-def base_rate(group):
-    """The rate that a group's schedule goes from: a scheduler that begins with a warmup may have set the rate itself to 0."""
-    return float(group["lr"]) or float(group.get("initial_lr", 0))
+    def send(self, write, clip):
+        """Writes the settings that vary where they changed, as `write(state, array)`."""
+        groups = self.groups()
+        for key in self.varying:
+            self._send(write, key, [rate if key == "lr" else s[key] for _, rate, s, _ in groups])
+        if self.clips:
+            self._send(write, "clip_norm", np.inf if clip is None else clip)
 
+    def _send(self, write, key, values):
+        values = np.asarray(values, np.float32)
+        if key not in self._sent or not np.array_equal(self._sent[key], values):
+            write(f"optimizer.group.{key}", values)
+            self._sent[key] = values
 
-def hyperparameters(optimizer, group):
-    """What an optimizer of ours is made of, but for rate and weight decay."""
-    return KNOWN[type(optimizer).__name__](group)
+    # ---- the update
 
+    def update(self, graph, parameters, gradients, lr, step):
+        """The nodes of one update of all parameters."""
+        def state(key, shape):
+            return graph.state(f"optimizer.group.{key}", "f32", shape, role="bookkeeping")
 
-def settings(optimizer):
-    """Per group what may not change between steps: all but the rate."""
-    return [hyperparameters(optimizer, g)[1] | {"weight_decay": float(g.get("weight_decay", 0))} for g in optimizer.param_groups]
+        def varying(key, k):
+            return ops.reshape(ops.slice(state(key, [len(self._built)]), starts=[k], stops=[k + 1], strides=[1]), shape=[])
 
+        if self.clips:
+            gradients = updates.clipped(gradients, state("clip_norm", []))
+        of_group, times, shared = {}, {}, {}
+        for k, (names, settings, flags) in enumerate(self._built):
+            s = {key: varying(key, k) if key in self.varying else x for key, x in settings.items()}
+            rate = varying("lr", k) if "lr" in self.varying else lr if self._scales[k] == 1 else lr * self._scales[k]
+            of_group |= dict.fromkeys(names, (k, s, rate, flags))
+        for (name, value), gradient in zip(parameters, gradients):
+            original = self._original[name]
+            k, s, rate, flags = of_group[original]
+            behind = self._behind[original]
+            self._trained.add(original)
+            if behind not in times:
+                times[behind] = ops.cast(step, to="f32") + float(1 - behind)
+            u = updates.Parameter(graph, name, value, gradient, rate, s, flags, times[behind], shared.setdefault((k, behind), {}))
+            u.product = self._product(original)
+            self.kind.update(u)
 
-KNOWN = {"SGD": _sgd, "Adam": _adam("Adam"), "AdamW": _adam("Adamw"), "NAdam": _nadam, "RAdam": _adam("Radam"),
-         "Adamax": _adam("Adamax"), "RMSprop": _rmsprop, "Adagrad": _adagrad, "Adadelta": _adadelta}
+    def _product(self, name):
+        """The state for NAdam's product of momenta, which parameters of a group with as many updates share."""
+        k = next(k for k, (names, *_) in enumerate(self._built) if name in names)
+        return f"optimizer.momentum_product.{k}.{self._behind[name]}"
 
+    # ---- states
 
-def converted(optimizer, names):
-    """The optimizer, parameter groups, and the first group, whose rate the others' are relative to. `names`: of parameters,
-    by id."""
-    kind = type(optimizer).__name__
-    if kind not in KNOWN:
-        raise InvalidError(f"the optimizer {kind} is not known", "use one of torch.optim's " + ", ".join(KNOWN) + ", or of tutti.optim")
-    first = optimizer.param_groups[0]
-    if not base_rate(first):
-        raise InvalidError("the optimizer's learning rate is 0", "freeze parameters by requires_grad=False")
-    name, hyperparameters = KNOWN[kind](first)
-    decays = {float(g["weight_decay"]) for g in optimizer.param_groups} - {0.0}
-    if len(decays) > 1:
-        raise InvalidError(f"groups with the weight decays {', '.join(map(str, sorted(decays)))}", "use one, or 0")
-    hyperparameters |= {"lr": base_rate(first), "weight_decay": decays.pop() if decays else 0.0}
-    groups, covered = [], set()
-    for g in optimizer.param_groups:
-        if KNOWN[kind](g) != (name, {k: v for k, v in hyperparameters.items() if k not in ("lr", "weight_decay")}):
-            raise InvalidError("groups that differ in more than lr and weight_decay", "use one optimizer per kind of group")
-        for p in g["params"]:
-            if id(p) not in names:
-                raise InvalidError("the optimizer has a parameter that is none of the module's", "make it of module.parameters()")
-            covered.add(names[id(p)])
-            decay = bool(g["weight_decay"]) if hyperparameters["weight_decay"] else None  # refused where nothing decays
-            groups.append(ParameterGroup(names[id(p)], decay=decay, lr_scale=base_rate(g) / base_rate(first)))
-    groups += [ParameterGroup(n, frozen=True) for n in set(names.values()) - covered]
-    return optimizers[name](**hyperparameters), groups, first
+    def loaded(self):
+        """Whether the optimizer holds states of its own that the device was not given yet."""
+        return bool(self.optimizer.state) and self._taken is not self.optimizer.state
+
+    def take(self, steps):
+        """The number of steps done by what the optimizer holds, and its states by the names that the device has for them."""
+        self._taken = self.optimizer.state
+        held = {self._names[id(p)]: s for p, s in self._taken.items() if s}
+        counts = {n: int(s["step"]) for n, s in held.items() if "step" in s}
+        done = max([steps, *counts.values()]) or int(any("momentum_buffer" in s for s in held.values()))  # SGD counts no steps
+        self._counts = {n: counts.get(n, done if n in held and "step" not in held[n] else 0) for n in self._names.values()}
+        self._behind, self._trained = {n: done - c for n, c in self._counts.items()}, set()
+        self._built = [([self._names[id(p)] for p in g["params"]],) for g in self.optimizer.param_groups]
+        states = {f"optimizer.{key}.{self._state_of(n)}": s[theirs].detach().float()
+                  for n, s in held.items() for key, theirs in self.kind.states.items() if s.get(theirs) is not None}
+        return done, states | {self._product(n): s["mu_product"].detach().float() for n, s in held.items() if "mu_product" in s}
+
+    def state_dict(self, read, updates):
+        """As the optimizer's own, with the states that `read` gives by their names, after so many updates."""
+        result = self.optimizer.state_dict()
+        at = [n for g in self.optimizer.param_groups for n in (self._names[id(p)] for p in g["params"])]
+        for i, name in zip((i for g in result["param_groups"] for i in g["params"]), at):
+            state = {theirs: read(f"optimizer.{key}.{self._state_of(name)}") for key, theirs in self.kind.states.items()}
+            state = {k: v for k, v in state.items() if v is not None}
+            if not state:
+                continue
+            if self.kind is not KINDS["SGD"]:
+                state["step"] = torch.tensor(float(updates - self._behind[name]))
+            if self.kind is KINDS["NAdam"]:
+                state["mu_product"] = read(self._product(name))
+            result["state"][i] = state
+        return result

@@ -362,3 +362,21 @@ def select_scatter(c, x, source, dim, index):
     index %= x.shape[dim]
     source = ops.reshape(source, shape=[*x.shape[:dim], 1, *x.shape[dim + 1:]])
     return slice_scatter(c, x, source, dim, index, index + 1)
+
+
+@aten("unfold.default")
+def unfold(c, x, dim, size, step):
+    """Windows along an axis; their elements become the last axis."""
+    rank = len(x.shape)
+    if not rank:
+        return ops.reshape(x, shape=c.shape)
+    dim %= rank
+    count = c.shape[dim]
+    at = np.arange(count)[:, None] * step + np.arange(size)
+    y = ops.gather(x, at.astype(np.int32), axis=dim)  # [..., count, size, ...]
+    return ops.transpose(y, perm=[d for d in range(rank + 1) if d != dim + 1] + [dim + 1])
+
+
+@aten("sym_size.int")
+def sym_size(c, x, dim):
+    return x.shape[dim]

@@ -1,0 +1,107 @@
+"""Modules whose gradients are not those of their operators: PyTorch's own backward pass, traced with the forward pass."""
+import contextlib
+import dataclasses
+import traceback
+import warnings
+
+import torch
+from torch._functorch.aot_autograd import aot_export_module
+from torch.utils import _pytree as pytree
+
+from tutti.errors import InvalidError
+from tutti.torch.trace import decompositions, guards, place_of, remedy_of
+
+
+@dataclasses.dataclass
+class Joint:
+    """Forward and backward pass as one graph. What its placeholders are, and, by name, the outputs: `loss`, `outputs` (in the order of
+    the module's), `buffers` after it, and `gradients` of parameters; names are the module's."""
+
+    graph: object
+    inputs: list  # of (placeholder, "parameter", "buffer" or "user", name)
+    constants: dict
+    outputs: list
+    loss: object
+    buffers: dict
+    gradients: dict
+
+
+class _Whole(torch.nn.Module):
+    """The loss of a module, or, where no loss is asked for, some scalar of its outputs; then the outputs."""
+
+    def __init__(self, module, loss, narrow, judge, inputs):
+        super().__init__()
+        self.module, self.loss, self.narrow, self.judge = module, loss, narrow, judge
+        self.unreached = None
+        self.leaves, self.spec = pytree.tree_flatten(inputs)
+
+    def forward(self, *tensors):
+        given = iter(tensors)
+        inputs = pytree.tree_unflatten([next(given) if isinstance(x, torch.Tensor) else x for x in self.leaves], self.spec)
+        targets = list(given)
+        with torch.autocast("cpu", dtype=self.narrow) if self.narrow else contextlib.nullcontext():
+            y = self.module(*inputs)
+            flat = [t for t in pytree.tree_leaves(y) if isinstance(t, torch.Tensor)]
+            loss = self.judge(y if self.loss is None else self.loss(y, *targets)) if self.judge else None
+            if loss is None:
+                loss = sum(t.float().sum() for t in flat if t.is_floating_point() and t.requires_grad)
+            if self.unreached is not None:  # aot_export_module wants a gradient for every parameter
+                named = {n: p for n, p in self.named_parameters() if p.requires_grad}
+                found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, retain_graph=True)
+                self.unreached = {n for n, d in zip(named, found) if d is None}
+                loss = loss + sum(0 * named[n].sum() for n in self.unreached)
+        return (loss, *(t.detach().clone() for t in flat))
+
+
+def trace(module, loss, inputs, targets, narrow, judge):
+    """The joint graph of module(*inputs) and loss(…, *targets). `judge` picks the scalar from what the loss gives; None: no loss is
+    wanted."""
+    whole = _Whole(module, loss, narrow, judge, inputs)
+    tensors = [x for x in whole.leaves if isinstance(x, torch.Tensor)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with guards(module), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+                for attempt in range(2):
+                    try:
+                        made, signature = aot_export_module(whole, (*tensors, *targets), trace_joint=True, output_loss_index=0,
+                                                            decompositions=decompositions())
+                        break
+                    except AssertionError as e:
+                        if attempt or "did not receive a gradient" not in str(e):
+                            raise
+                        whole.unreached = set()
+        except InvalidError:
+            raise
+        except Exception as e:  # as torch.export, it raises what its many layers raise
+            raise InvalidError(f"PyTorch's backward pass of {type(module).__name__} cannot be traced"
+                               f"{place_of(traceback.extract_tb(e.__traceback__))}: {str(e).strip().splitlines()[0]}", remedy_of(e)) from e
+    return _joint(made, signature, whole)
+
+
+@contextlib.contextmanager
+def _exporting():
+    """What modules ask before they decide by a tensor's values."""
+    flags = torch.compiler._is_exporting_flag, torch.compiler._is_compiling_flag
+    torch.compiler._is_exporting_flag = torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_exporting_flag, torch.compiler._is_compiling_flag = flags
+
+
+def _joint(made, signature, whole):
+    nodes = {n.name: n for n in made.graph.nodes}
+    results = next(n for n in made.graph.nodes if n.op == "output").args[0]
+    backward = signature.backward_signature
+    inputs = []
+    for name in (n.name for n in made.graph.nodes if n.op == "placeholder"):
+        known = signature.inputs_to_parameters.get(name) or signature.inputs_to_buffers.get(name)
+        kind = "parameter" if name in signature.inputs_to_parameters else "buffer" if known else "user"
+        inputs.append((name, kind, known))
+    given = {n.name for n in results if isinstance(n, torch.fx.Node)}
+    constants = {**dict(whole.named_parameters()), **dict(whole.named_buffers())}
+    return Joint(made, inputs, constants, [nodes[n] for n in signature.user_outputs[1:]], nodes[signature.user_outputs[0]],
+                 {name: nodes[n] for n, name in signature.buffers_to_mutate.items()},
+                 {name: nodes[n] for n, name in backward.gradients_to_parameters.items()
+                  if n in given and name not in (whole.unreached or ())})

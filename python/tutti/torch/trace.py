@@ -1,0 +1,316 @@
+"""Modules as exported programs (torch.export), with what a program cannot hold refused by name and place."""
+import contextlib
+import os
+import random
+import traceback
+import warnings
+
+import numpy as np
+import torch
+import torch.distributions
+import torch.utils.checkpoint
+from torch.utils import _pytree as pytree
+
+from tutti.errors import InvalidError
+from tutti.torch.registry import HANDLERS
+
+
+def place_of(frames):
+    """The innermost of them outside of PyTorch and of this package: " (FILE:LINE, in forward: CODE)"."""
+    here = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    theirs = [f for f in frames if f"{os.sep}torch{os.sep}" not in f.filename.replace(here, "") and not f.filename.startswith(("<", here))]
+    return f" ({theirs[-1].filename}:{theirs[-1].lineno}, in {theirs[-1].name}: {theirs[-1].line})" if theirs else ""
+
+
+class NeedsBackward(InvalidError):
+    """The gradients of a module are not those of its operators: torch.export does not see its backward pass."""
+
+
+def _refused(what, remedy):
+    return NeedsBackward(what + place_of(traceback.extract_stack()), remedy)
+
+
+_NO_BACKWARD = "the program's gradients are those of its operators: say it by them, or train this module with PyTorch"
+
+
+def _named(module, name):
+    return f"{type(module).__name__}{f' ({name})' if name else ''}"
+
+
+def refuse_hooks(module, what="the module"):
+    """Throws an InvalidError where hooks of the backward pass are registered: nothing here calls them."""
+    for name, m in module.named_modules():
+        if m._backward_hooks or m._backward_pre_hooks:
+            raise NeedsBackward(f"{what} has a backward hook at {_named(m, name)}, which from_torch does not call", _NO_BACKWARD)
+    for name, p in module.named_parameters():
+        if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None):
+            raise InvalidError(f"the parameter '{name}' has a gradient hook, which from_torch does not call", _NO_BACKWARD)
+
+
+def _patched(owner, name, make):
+    """Within, the owner's attribute is make(the attribute)."""
+    @contextlib.contextmanager
+    def patch():
+        own = owner.__dict__.get(name)
+        setattr(owner, name, make(getattr(owner, name)))
+        try:
+            yield
+        finally:
+            if own is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
+    return patch()
+
+
+def _differentiates(args, kwargs):
+    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in pytree.tree_leaves((args, kwargs)))
+
+
+def _refuse_functions():
+    """Custom autograd functions: torch.export takes their forward alone."""
+    def make(original):
+        def apply(cls, *args, **kwargs):
+            own = cls.__module__.startswith("torch._library") or cls is torch.utils.checkpoint.CheckpointFunction
+            if not own and _differentiates(args, kwargs):
+                raise _refused(f"the autograd.Function {cls.__name__} has a backward of its own", _NO_BACKWARD)
+            return theirs.__get__(None, cls)(*args, **kwargs)
+        return classmethod(apply)
+    theirs = torch.autograd.Function.__dict__["apply"]
+    return _patched(torch.autograd.Function, "apply", make)
+
+
+def _refuse_calls():
+    """Calls that have an effect in the backward pass alone, or need one within forward."""
+    def never(what):
+        def make(original):
+            def call(*args, **kwargs):
+                raise _refused(what, _NO_BACKWARD)
+            return call
+        return make
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(_patched(torch.Tensor, "register_hook", never("a tensor hook changes gradients")))
+    for owner, name in ((torch.autograd, "grad"), (torch.Tensor, "backward"), (torch.autograd, "backward")):
+        stack.enter_context(_patched(owner, name, never("forward takes a gradient itself")))
+    return stack
+
+
+def _checkpoints(module):
+    """torch.utils.checkpoint: its reentrant way is a function with a backward of its own. What it is given runs twice, so that buffers
+    change twice."""
+    again = any(True for _ in module.buffers())
+
+    def run_again(function, args, kwargs):
+        if again and _differentiates(args, kwargs):
+            function(*args, **kwargs)
+
+    def generator(original):
+        def run(function, args, kwargs, **options):
+            yield
+            run_again(function, args, kwargs)
+        return run
+
+    def reentrant(original):
+        def apply(cls, function, preserve, *args):
+            with torch.set_grad_enabled(_differentiates(args, {})):
+                y = function(*args)
+            run_again(function, args, {})
+            return y
+        return classmethod(apply)
+
+    stack = contextlib.ExitStack()
+    if hasattr(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl"):
+        stack.enter_context(_patched(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl", generator))
+    stack.enter_context(_patched(torch.utils.checkpoint.CheckpointFunction, "apply", reentrant))
+    return stack
+
+
+@contextlib.contextmanager
+def _refuse_python_state(module):
+    """What forward does to Python's objects: numbers that it sets, random numbers that it draws."""
+    assigned = {}  # module, name, the value before, the last value: torch.export itself restores the first
+    fresh = set()  # attributes that were not there before, and would stay as the trace's tensors
+
+    def make(original):
+        def assign(self, name, value):
+            if id(self) in names and not hasattr(self, name):
+                fresh.add((self, name))
+            if id(self) in names and not isinstance(value, (torch.Tensor, torch.nn.Module)):
+                before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name)
+                assigned[id(self), name] = self, name, before, value
+            original(self, name, value)
+        return assign
+
+    names = {id(m): name for name, m in module.named_modules()}
+    drawn = random.getstate(), np.random.get_state()[1:3]
+    try:
+        with _patched(torch.nn.Module, "__setattr__", make):
+            yield lambda: _check_python_state(assigned.values(), names, drawn)
+    finally:
+        for m, name in fresh:
+            m.__dict__.pop(name, None)
+
+
+def _check_python_state(assigned, names, drawn):
+    for m, attribute, old, new in assigned:
+        if isinstance(new, (bool, int, float)) and new != old:
+            object.__setattr__(m, attribute, old)
+            raise InvalidError(f"forward sets the attribute '{attribute}' of {_named(m, names[id(m)])} from {old} to {new}: the step is "
+                               "traced once, and would go on with the first value",
+                               "keep it in a buffer: register_buffer, and change that in place")
+    if drawn[0] != random.getstate() or not np.array_equal(drawn[1][0], np.random.get_state()[1]) or drawn[1][1] != np.random.get_state()[2]:
+        random.setstate(drawn[0])
+        raise InvalidError("forward draws from Python's or NumPy's random numbers: the step is traced once, and would go on with the "
+                           "first decision", "draw by torch.rand and decide by torch.where, or switch it off (layerdrop=0)")
+
+
+def _tensors_read(program, module):
+    """Refuses a tensor attribute that forward reads and sets: it would stay as it was."""
+    def check(assigned, constants):
+        for path in assigned:
+            *parents, name = path.removeprefix("self.").split(".")
+            owner = module
+            for p in parents:
+                owner = getattr(owner, p, None)
+            old = getattr(owner, "__dict__", {}).get(name.split("[")[0])
+            if isinstance(old, torch.Tensor) and any(old is c for c in constants):
+                raise InvalidError(f"forward sets the tensor attribute '{path.removeprefix('self.')}' and reads it in the next call",
+                                   f"register_buffer('{name}', …), and change that in place")
+    return check
+
+
+def _with_attributes_checked(module, caught, program):
+    constants = list(program.constants.values())
+    for w in caught:
+        text = str(w.message)
+        if "assigned during export" in text:
+            paths = text.split("attributes " if "attributes" in text.split("assigned")[0] else "attribute ")[1].split(" w")[0]
+            _tensors_read(program, module)(paths.split(", "), constants)
+
+
+def _instance_norms():
+    """F.instance_norm with running statistics: torch.export does not see that they change."""
+    return _patched(torch, "instance_norm", lambda original: lambda *args: _instance_norm(original, *args))
+
+
+def _batch_norms():
+    """Batch norms with momentum=None make a number of Python's of their counter."""
+    def make(original):
+        def forward(self, x):
+            if self.momentum is not None or not self.training or not self.track_running_stats:
+                return original(self, x)
+            self._check_input_dim(x)
+            with torch.no_grad():
+                self.num_batches_tracked.add_(1)
+                axes, share = [d for d in range(x.dim()) if d != 1], 1 / self.num_batches_tracked.float()
+                for running, now in ((self.running_mean, x.mean(axes)), (self.running_var, x.var(axes))):
+                    running.copy_(running + (now - running) * share)
+            return torch.nn.functional.batch_norm(x, None, None, self.weight, self.bias, True, 0.0, self.eps)
+        return forward
+    return _patched(torch.nn.modules.batchnorm._BatchNorm, "forward", make)
+
+
+def _instance_norm(original, x, weight, bias, mean, var, use_input_stats, momentum, eps, cudnn):
+    y = original(x, weight, bias, None if use_input_stats else mean, None if use_input_stats else var, use_input_stats, momentum, eps, cudnn)
+    if use_input_stats and mean is not None:
+        with torch.no_grad():
+            axes = list(range(2, x.dim()))
+            mean.copy_(mean * (1 - momentum) + x.mean(axes).mean(0) * momentum)
+            var.copy_(var * (1 - momentum) + x.var(axes).mean(0) * momentum)
+    return y
+
+
+@contextlib.contextmanager
+def _without_looks_at_data():
+    """What PyTorch's own modules decide by a tensor's values, and would not need to: checks of distributions' arguments, and whether a
+    mask is the causal one, for which there is a faster way."""
+    distribution = torch.distributions.Distribution
+    validates = distribution._validate_args
+    distribution.set_default_validate_args(False)
+    try:
+        with _patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal)):
+            yield
+    finally:
+        distribution.set_default_validate_args(validates)
+
+
+@contextlib.contextmanager
+def guards(module):
+    """Within, the module may be traced: what a trace would take for good is refused, or followed."""
+    with _instance_norms(), _batch_norms(), _checkpoints(module), _without_looks_at_data(), _refuse_python_state(module) as check:
+        yield
+    check()
+
+
+def decompositions():
+    """Of the operators that are none of ours into others."""
+    table = torch.export.default_decompositions()
+    for op in list(table):
+        if isinstance(op, torch._ops.OpOverload):
+            name = op.name().split("::")[-1]
+            if (name if "." in name else name + ".default") in HANDLERS:
+                del table[op]
+    return table
+
+
+def export(module, args, narrow=None, training=True):
+    """The module as an exported program without operators that decompose into ours; those that we have stay whole. `narrow`: a
+    dtype of autocast's, whose casts become part of it; names have the prefix "module." then."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with guards(module), (_refuse_functions() if training else contextlib.nullcontext()), _refuse_calls():
+                program = torch.export.export(module, args, strict=False)
+        except InvalidError:
+            raise
+        except Exception as e:  # torch.export raises what its many layers raise
+            raise InvalidError(f"torch.export cannot trace {type(module).__name__}{place_of(traceback.extract_tb(e.__traceback__))}: "
+                               f"{str(e).strip().splitlines()[0]}", remedy_of(e)) from e
+        _with_attributes_checked(module, caught, program)
+        _detach_no_grad(program.graph)
+        if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
+            program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
+        return program.run_decompositions(decompositions())
+
+
+def remedy_of(error):
+    """Of an error of torch.export: what Python decides by data, or nothing that is known."""
+    if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
+        return ("what Python decides by a tensor's values has to be said by tensors: torch.where, torch.cond, masks; sizes may depend on "
+                "shapes alone")
+    return "compute it outside of the module, or say it by operators of tensors"
+
+
+class _Autocast(torch.nn.Module):
+    """The module in PyTorch's mixed precision: its casts become part of the exported program."""
+
+    def __init__(self, module, dtype):
+        super().__init__()
+        self.module, self.dtype = module, dtype
+
+    def forward(self, *args):
+        with torch.autocast("cpu", dtype=self.dtype):
+            return self.module(*args)
+
+
+def _detach_no_grad(graph):
+    """What a block of torch.no_grad() gives is detached: decomposing forgets the block."""
+    for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
+        if block.args[0]:
+            continue
+        for result in list(block.users):
+            with graph.inserting_after(result):
+                detached = graph.call_function(torch.ops.aten.detach.default, (result,))
+            result.replace_all_uses_with(detached, delete_user_cb=lambda user, own=detached: user is not own)
+
+
+class Loss(torch.nn.Module):
+    """loss(output, *targets) of flat outputs."""
+
+    def __init__(self, loss, spec):
+        super().__init__()
+        self.loss, self.spec = loss, spec
+
+    def forward(self, outputs, targets):
+        return self.loss(pytree.tree_unflatten(list(outputs), self.spec), *targets)

@@ -1,0 +1,349 @@
+"""A module and its loss as the task of a trainer: traced per shape, lowered, with states for what a step changes."""
+import contextlib
+import copy
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tutti import _core, ops
+from tutti.data import as_column
+from tutti.errors import InvalidError
+from tutti.tasks import is_predicting
+from tutti.torch import joint
+from tutti.torch.importer import Lowering, reached, refuse
+from tutti.torch.registry import FLOATS, cast
+from tutti.torch.trace import Loss, NeedsBackward, export, refuse_hooks
+
+# What buffers of PyTorch's dtypes are as states.
+STATES = {torch.float32: "f32", torch.int64: "i32", torch.int32: "i32", torch.int16: "i32", torch.int8: "i32", torch.uint8: "u8",
+          torch.bool: "bool"}
+
+
+def shape_of(x):
+    """Of an input: a tensor's, or what it is where it is none, which the program holds as a constant."""
+    return tuple(x.shape) if isinstance(x, torch.Tensor) else ("constant", x)
+
+
+class TracedModule:
+    """What a module computes of inputs like these, traced when a shape is new. `reads`: buffers that are states of the program
+    although no step changes them, because the loop does."""
+
+    def __init__(self, module, inputs, loss, narrow):
+        self.module, self.inputs, self.loss, self.narrow = module, inputs, loss, narrow
+        self.targets, self.reads = (), set()
+        self.optimized = None  # the names of the parameters that the optimizer has; None: all
+        self._canonical, by_id = {}, {}  # a name of every parameter, the first where several names share one
+        for name, p in module.named_parameters(remove_duplicate=False):
+            self._canonical[name] = by_id.setdefault(id(p), name)
+        self.names = by_id
+        self.parameters = {by_id[id(p)]: p for p in module.parameters()}
+        bad = [n for n, p in self.parameters.items() if p.dtype != torch.float32]
+        if bad:
+            raise InvalidError(f"parameter '{bad[0]}' is {self.parameters[bad[0]].dtype}", "module.float() makes it float32")
+        self.forget()
+
+    def forget(self):
+        """What was traced does not hold any more: traces the training step of the first inputs anew."""
+        self._programs, self._losses, self._joints = {}, {}, {}
+        self.buffers, self.counts, self.changed = dict(self.module.named_buffers()), {}, set()
+        self.whole = None  # why the backward pass is traced as well
+        shapes = tuple(shape_of(x) for x in pytree.tree_leaves(self.inputs))
+        try:
+            for what, m in (("the module", self.module), ("the loss", self.loss)):
+                if isinstance(m, torch.nn.Module):
+                    refuse_hooks(m, what)
+            self._take_changes(self._program(True, shapes))
+        except NeedsBackward as e:
+            self._trace_whole(e)
+
+    def _trace_whole(self, why):
+        if self.narrow == torch.float16:
+            raise InvalidError(f"{why.message}: its gradients cannot be scaled for f16", "use precision=\"bf16\"") from why
+        self.whole, self.counts, self.changed = why, {}, set()
+
+    def kept(self):
+        """What the device holds as states, by name."""
+        return {**self.parameters, **{n: self.buffers[n] for n in sorted(self.changed | self.reads)}}
+
+    # ---- names
+
+    @staticmethod
+    def state_of(name):
+        """The name that the device has for a parameter or buffer: its own, unless the run has one of that name."""
+        return f"module.{name}" if _core.used_by_the_run(name) else name
+
+    def _original(self, target):
+        """A name within the module, of one within what was exported."""
+        return target if self.narrow is None else target.removeprefix("module.")
+
+    def canonical(self, key):
+        """The name under which a parameter or buffer is a state, of a name in state_dict()."""
+        return key if key in self.buffers else self._canonical.get(key, key)
+
+    # ---- export
+
+    @contextlib.contextmanager
+    def _mode(self, training):
+        """Training means the module as it is; evaluation means eval() for a while."""
+        flags = {m: m.training for m in self.module.modules()}
+        try:
+            if not training:
+                self.module.eval()
+            yield
+        finally:
+            for m, flag in flags.items():
+                m.training = flag
+
+    def _examples(self, shapes):
+        """Inputs of those shapes."""
+        leaves, spec = pytree.tree_flatten(self.inputs)
+        return pytree.tree_unflatten([copy.copy(x) if shape_of(x) == s else torch.zeros(s, dtype=x.dtype) for x, s in zip(leaves, shapes)], spec)
+
+    def _program(self, training, shapes):
+        """Of the module for inputs of those shapes."""
+        key = training, shapes
+        if key not in self._programs:
+            with self._mode(training):
+                program = export(self.module, self._examples(shapes), self.narrow, training)
+            refuse([program])
+            self._programs[key] = program
+        return self._programs[key]
+
+    def _loss_program(self, training, program, targets):
+        """Of the loss for the program's outputs and targets of those shapes."""
+        outputs = [getattr(n, "meta", {}).get("val", n) if isinstance(n, torch.fx.Node) else n for n in output_nodes(program)]
+        key = training, tuple(map(shape_of, outputs)), targets
+        if key not in self._losses:
+            wrapper = Loss(self.loss, program.call_spec.out_spec).train(training)
+            fakes = [torch.zeros(v.shape, dtype=v.dtype, requires_grad=v.is_floating_point()) if isinstance(v, torch.Tensor) else v
+                     for v in outputs]
+            examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
+            exported = export(wrapper, (fakes, examples), self.narrow)
+            refuse([exported])
+            changed = [spec.target for spec in exported.graph_signature.output_specs if spec.kind.name == "BUFFER_MUTATION"]
+            if changed:
+                raise InvalidError(f"the loss changes its buffer '{changed[0].removeprefix('module.').removeprefix('loss.')}'",
+                                   "make the loss a part of the module: forward(input, target) that gives it, and loss=None")
+            self._losses[key] = exported
+        return self._losses[key]
+
+    def _take_changes(self, program):
+        """The buffers that a training step changes: `counts` go up by a constant that nothing reads, all others are states."""
+        signature = program.graph_signature
+        for spec in signature.output_specs:
+            if spec.kind.name == "PARAMETER_MUTATION":
+                raise InvalidError(f"forward changes the parameter '{self._original(spec.target)}'",
+                                   "change it between steps: step.state_dict(), step.load_state_dict(…), or by a parametrization")
+            if spec.kind.name == "USER_INPUT_MUTATION":
+                raise InvalidError(f"forward changes its input '{spec.target}' in place", "x = x.clone() first")
+        placeholder = {self._original(s.target): s.arg.name for s in signature.input_specs if s.kind.name == "BUFFER"}
+        nodes = {n.name: n for n in program.graph.nodes}
+        for output, name in ((k, self._original(v)) for k, v in signature.buffers_to_mutate.items()):
+            self._take_change(name, nodes[output], nodes.get(placeholder.get(name)))
+
+    def _take_change(self, name, after, before):
+        count = _count(after, before) if before is not None else None
+        if count is not None and not self.buffers[name].is_floating_point() and name not in self.reads:
+            self.counts[name] = count
+            return
+        if self.buffers[name].dtype not in STATES:
+            raise InvalidError(f"forward changes the buffer '{name}' of {self.buffers[name].dtype}", "make it float32 or an integer")
+        self.changed.add(name)
+
+    # ---- the task
+
+    evaluating = False
+
+    @contextlib.contextmanager
+    def phase(self, evaluating):
+        """What the programs that are built within are for."""
+        self.evaluating = evaluating
+        try:
+            yield
+        finally:
+            self.evaluating = False
+
+    def _placeholders(self, program, builder, users):
+        """A value per placeholder: parameters and changing buffers are states, all other tensors constants."""
+        signature, values = program.graph_signature, {}
+        users = iter(users)
+        for spec in signature.input_specs:
+            name, kind = getattr(spec.arg, "name", None), spec.kind.name
+            if kind == "USER_INPUT":
+                user = next(users)
+                if name is not None:
+                    values[name] = user
+                continue
+            original = self._original(spec.target)
+            original = self._canonical.get(original, original) if kind == "PARAMETER" else original
+            if program in self._programs.values() and kind in ("PARAMETER", "BUFFER") and original in self._states:
+                values[name] = self._states[original]
+            else:
+                t = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
+                values[name] = builder.graph.constant(as_column(t.detach(), f"the {kind.lower().replace('_', ' ')} '{spec.target}'"))
+        return values
+
+    def build(self, builder, batch):
+        """The task. A trainer asks for an evaluation to see what parameters there are, too: what it will train on is traced."""
+        training = builder.training or not self.evaluating
+
+        def columns(kind, shapes):
+            found = iter([batch[f"{kind}{i}"] for i, s in enumerate(shapes) if s[:1] != ("constant",)])
+            found = [None if s[:1] == ("constant",) else next(found) for s in shapes]
+            values = [x if x is None else ops.reshape(x, shape=list(x.shape[1:])) for x in found]
+            return values, tuple(s if x is None else tuple(x.shape[1:]) for x, s in zip(found, shapes))
+
+        inputs, shapes = columns("input", [shape_of(x) for x in pytree.tree_leaves(self.inputs)])
+        targets, target_shapes = columns("target", [] if is_predicting() else [shape_of(t) for t in self.targets])
+        if self.whole:
+            return self._build_whole(builder, batch, training, (inputs, shapes), (targets, target_shapes))
+        program, judge = self._program(training, shapes), None
+        if not is_predicting() and self.loss is not None:
+            judge = self._loss_program(training, program, target_shapes)
+        self._declare(builder, self._reached(program, judge))
+        lowering = Lowering(builder, batch, self.changed | self.reads)
+        outputs, changed = lowering.run(program, self._placeholders(program, builder, inputs))
+        self._update(builder, changed)
+        first = next((v for v in outputs if isinstance(v, _core.Value) and v.dtype in FLOATS), None)
+        output = ops.reshape(cast(first, "f32"), shape=[1, *first.shape]) if first is not None else None
+        weight = ops.sum(batch.weights("f32"))
+        if is_predicting():
+            return _core.Outcome(weight * 0, weight, [], output)
+        if judge is None:
+            loss = _the_loss(outputs, program)
+        else:
+            loss = _the_loss(lowering.run(judge, self._placeholders(judge, builder, [*outputs, *targets]))[0], judge)
+        return _core.Outcome(cast(loss, "f32") * weight, weight, [], output)
+
+    # ---- with PyTorch's own backward pass
+
+    def ready(self):
+        """Traces the loss, which targets belong to, and, where that is necessary, the backward pass."""
+        shapes = tuple(shape_of(x) for x in pytree.tree_leaves(self.inputs))
+        if not self.whole and self.loss is not None and not self._losses:
+            try:
+                self._loss_program(True, self._program(True, shapes), tuple(map(shape_of, self.targets)))
+            except NeedsBackward as e:
+                self._trace_whole(e)
+        if self.whole and not self._joints:
+            j = self._joint(True, shapes, tuple(map(shape_of, self.targets)), True)
+            before = {known: nodes for nodes, known in ((n, k) for n, kind, k in j.inputs if kind == "buffer")}
+            nodes = {n.name: n for n in j.graph.graph.nodes}
+            for name, node in j.buffers.items():
+                if not name.startswith("module."):
+                    raise InvalidError(f"the loss changes its buffer '{name.removeprefix('loss.')}'", "make the loss a part of the module")
+                self._take_change(name.removeprefix("module."), node, nodes.get(before.get(name)))
+
+    def _joint(self, training, shapes, targets, judged):
+        key = training, shapes, targets, judged
+        if key not in self._joints:
+            with self._mode(training):
+                inputs = self._examples(shapes)
+                examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
+                j = joint.trace(self.module, self.loss, inputs, examples, self.narrow, scalar_of if judged else None)
+            refuse([j.graph])
+            self._joints[key] = j
+        return self._joints[key]
+
+    def _build_whole(self, builder, batch, training, inputs, targets):
+        """The task of forward and backward pass."""
+        j = self._joint(training, inputs[1], targets[1], not is_predicting())
+        trained = self._declare(builder, {self._canonical[n.removeprefix("module.")] for n in j.gradients if n.startswith("module.")})
+        users, values, kept = iter([v for v in (*inputs[0], *targets[0]) if v is not None]), {}, set()
+        for placeholder, kind, name in j.inputs:
+            own = (name or "").removeprefix("module.")
+            own = self._canonical.get(own, own) if kind == "parameter" else own
+            if kind == "user":
+                values[placeholder] = next(users)
+            elif name.startswith("module.") and own in self._states:
+                values[placeholder] = self._states[own]
+                kept |= {placeholder} if kind == "buffer" else set()
+            else:
+                values[placeholder] = builder.graph.constant(as_column(j.constants[name].detach(), f"the {kind} '{own}'"))
+        lowering = Lowering(builder, batch)
+        value = lowering.values(j.graph.graph, values, kept)
+        self._update(builder, {n.removeprefix("module."): value(v) for n, v in j.buffers.items()})
+        outputs = [value(n) for n in j.outputs]
+        first = next((v for v in outputs if isinstance(v, _core.Value) and v.dtype in FLOATS), None)
+        output = ops.reshape(cast(first, "f32"), shape=[1, *first.shape]) if first is not None else None
+        weight = ops.sum(batch.weights("f32"))
+        if is_predicting():
+            return _core.Outcome(weight * 0, weight, [], output)
+        gradients = {self.state_of(self._canonical[n.removeprefix("module.")]): cast(value(v), "f32") for n, v in j.gradients.items()
+                     if self._canonical.get(n.removeprefix("module.")) in trained} if builder.training else {}
+        return _core.Outcome(cast(value(j.loss), "f32") * weight, weight, [], output, gradients)
+
+    # ---- what is a state
+
+    def _reached(self, program, judge):
+        """The names of the parameters that a gradient reaches."""
+        if judge is None:
+            arguments = reached(program, [_called_loss(output_nodes(program), program)])
+        else:
+            used = reached(judge, output_nodes(judge))
+            specs = [s for s in judge.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+            arguments = reached(program, [n for n, s in zip(output_nodes(program), specs) if getattr(s.arg, "name", None) in used])
+        return {self._canonical[self._original(s.target)] for s in program.graph_signature.input_specs
+                if s.kind.name == "PARAMETER" and s.arg.name in arguments and self._original(s.target) in self._canonical}
+
+    def _declare(self, builder, reaches):
+        """Parameters and buffers as states. A parameter that no gradient reaches stays as it is, as in PyTorch: it is frozen."""
+        trained = {n for n in reaches if self.parameters[n].requires_grad and (self.optimized is None or n in self.optimized)}
+        self._states = {n: builder.parameter(self.state_of(n), list(p.shape), frozen=n not in trained, wide=True)
+                        for n, p in self.parameters.items()}
+        for n in sorted(self.changed | self.reads):
+            b = self.buffers[n]
+            self._states[n] = builder.buffer(self.state_of(n), STATES[b.dtype], list(b.shape))
+        return trained
+
+    def _update(self, builder, changed):
+        for name, value in changed.items():
+            name = self._original(name)
+            if builder.training and name in self.changed:
+                builder.update(self.state_of(name), cast(value, STATES[self.buffers[name].dtype]))
+            elif name not in self.changed and name not in self.counts:
+                raise InvalidError(f"the buffer '{name}' changes with inputs of some shapes alone", "change it always, or never")
+            elif self.evaluating:
+                raise InvalidError(f"the buffer '{name}' changes in evaluation, too", "change it where self.training is true")
+
+
+def _count(after, before):
+    """By how much a buffer goes up that nothing else reads; None for all else."""
+    by, node = 0, after
+    while node is not before:
+        if node.op != "call_function" or "aten.add.Tensor" not in str(node.target) or node.kwargs or not isinstance(node.args[1], int):
+            return None
+        by, node = by + node.args[1], node.args[0]
+        if [n for n in node.users if n.op != "output" and "copy" not in str(n.target)][1:]:
+            return None
+    return None if [n for n in after.users if n.op != "output" and "copy" not in str(n.target)] else by
+
+
+def output_nodes(program):
+    """Of what the module returns, in order: nodes, or numbers."""
+    node = next(n for n in program.graph.nodes if n.op == "output")
+    specs = program.graph_signature.output_specs
+    return [a for a, s in zip(node.args[0], specs) if s.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")]
+
+
+def _called_loss(outputs, program):
+    """The scalar among what a loss gave, as values or as nodes."""
+    return scalar_of(pytree.tree_unflatten(list(outputs), program.call_spec.out_spec))
+
+
+def scalar_of(spec):
+    """Of what a loss gave the scalar itself, or what it calls its loss."""
+    if isinstance(spec, dict) and "loss" not in spec and len(spec) > 1:
+        raise InvalidError(f"the loss is a dict of {', '.join(map(str, spec))}", "return the scalar, or call it \"loss\"")
+    if isinstance(spec, dict) and "loss" in spec:
+        return spec["loss"]
+    return spec.loss if getattr(spec, "loss", None) is not None else pytree.tree_leaves(spec)[0]
+
+
+def _the_loss(outputs, program):
+    loss = _called_loss(outputs, program)
+    if not isinstance(loss, _core.Value):
+        raise InvalidError(f"the loss is {loss}, which depends on no tensor", "return a scalar tensor")
+    if loss.shape:
+        raise InvalidError(f"the loss has the shape {list(loss.shape)}", "it must be a scalar: reduce it by mean() or sum()")
+    return loss

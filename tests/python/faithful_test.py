@@ -1,0 +1,588 @@
+"""tutti.from_torch computes what PyTorch's own loop does, or raises before the first step: backward passes of their own, state that
+Python keeps between calls, buffers, integers, evaluation. PyTorch is the judge."""
+import copy
+import os
+import random
+import sys
+import tempfile
+import unittest
+import warnings
+
+try:
+    import torch
+except ImportError:
+    print("PyTorch is not installed: scripts/python-env.sh --torch")
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
+
+from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+import tutti  # noqa: E402
+
+F = nn.functional
+GENERATOR = torch.Generator().manual_seed(1)
+X, Y = torch.randn(16, 8, generator=GENERATOR), torch.randint(0, 4, (16,), generator=GENERATOR)
+DEVICE = "onednn"
+
+
+def sgd(module, **options):
+    return torch.optim.SGD([p for p in module.parameters() if p.requires_grad], **{"lr": 0.5, **options})
+
+
+class Faithful(unittest.TestCase):
+    def beside(self, make, x=X, y=Y, loss=None, optimizer=sgd, between=None, steps=4, tolerance=1e-5, **options):
+        """Trains a module beside a copy of it that PyTorch trains, and compares losses and, afterwards, all states."""
+        torch.manual_seed(0)
+        module = make()
+        twin = copy.deepcopy(module)
+        loss = loss or nn.CrossEntropyLoss()
+        targets = () if y is None else (y,)
+        theirs = optimizer(twin)
+        step = tutti.from_torch(module, x, loss=loss, optimizer=optimizer(module), device=DEVICE, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for i in range(steps):
+                if between is not None:
+                    between(module, i)
+                    between(twin, i)
+                ours = step(x, *targets)
+                theirs.zero_grad()
+                wanted = loss(twin(x), *targets)
+                wanted.backward()
+                theirs.step()
+                self.assertAlmostEqual(ours, wanted.item(), delta=tolerance * max(1, abs(wanted.item())), msg=f"step {i}")
+        self.same_state(step, twin)
+        return step, twin
+
+    def same_state(self, step, twin, rtol=1e-4, atol=1e-5):
+        state = step.state_dict()
+        for k, v in twin.state_dict().items():
+            torch.testing.assert_close(state[k], v, rtol=rtol, atol=atol, msg=lambda m, k=k: f"{k}: {m}")
+
+    def refused(self, pattern, make, x=X, y=Y, **options):
+        """Raises before a step was done."""
+        module = make()
+        with self.assertRaisesRegex(tutti.InvalidError, pattern):
+            step = tutti.from_torch(module, x, loss=nn.CrossEntropyLoss(), optimizer=sgd(module), device=DEVICE, **options)
+            step(x, y)
+
+
+class Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return -g
+
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.b(self.between(self.a(x)))
+
+    def between(self, h):
+        return h
+
+
+class Backward(Faithful):
+    def test_functions(self):
+        class Model(Two):
+            def between(self, h):
+                return Reverse.apply(h).tanh()
+
+        step, twin = self.beside(Model)
+        twin.eval()
+        torch.testing.assert_close(step.predict(X), twin(X).detach(), rtol=1e-4, atol=1e-5)
+        self.assertAlmostEqual(step.evaluate(X, Y), F.cross_entropy(twin(X), Y).item(), delta=1e-5)
+        self.beside(Model, x=X[:5], y=Y[:5])
+        module = Model()
+        with self.assertRaisesRegex(tutti.InvalidError, "Reverse has a backward.*in between: return Reverse.*f16.*bf16"):
+            tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=sgd(module), device=DEVICE, precision="f16")
+
+    def test_functions_with_buffers_and_convolutions(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv, self.norm = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4)
+                self.down, self.head, self.unused = nn.Conv2d(4, 4, 3, stride=2), nn.Linear(4, 4), nn.Linear(3, 3)
+
+            def forward(self, x):
+                h = F.max_pool2d(self.norm(self.conv(x)).relu(), 2)
+                return self.head(Reverse.apply(F.avg_pool2d(self.down(h), 2)).flatten(1))
+
+        x = torch.randn(6, 1, 12, 12, generator=torch.Generator().manual_seed(2))
+        step, twin = self.beside(Model, x, Y[:6], optimizer=lambda m: sgd(m, lr=0.1, weight_decay=0.1))
+        self.assertEqual(step.state_dict()["norm.num_batches_tracked"], 4)
+
+    def test_a_loss_with_a_function(self):
+        self.beside(Two, loss=lambda o, t: F.cross_entropy(Reverse.apply(o) * 2, t))
+
+    def test_reentrant_checkpoints(self):
+        for reentrant in (True, False):
+            class Model(Two):
+                def __init__(self):
+                    super().__init__()
+                    self.norm = nn.BatchNorm1d(8)
+
+                def between(self, h, reentrant=reentrant):
+                    return checkpoint(lambda h: self.norm(h).tanh(), h, use_reentrant=reentrant)
+
+            step, _ = self.beside(Model)
+            self.assertEqual(step.state_dict()["norm.num_batches_tracked"], 8)  # PyTorch runs it twice a step
+
+    def test_hooks(self):
+        class Tensor(Two):
+            def between(self, h):
+                if h.requires_grad:
+                    h.register_hook(lambda g: g * 0.1)
+                return h
+
+        def module():
+            m = Two()
+            m.b.register_full_backward_hook(lambda m, i, o: (i[0] * 0.1,))
+            return m
+
+        def parameter():
+            m = Two()
+            m.a.weight.register_hook(lambda g: g * 0.1)
+            return m
+
+        self.beside(Tensor)
+        self.beside(module)
+        self.refused("'a.weight' has a gradient hook", parameter)
+
+    def test_gradients_within_forward(self):
+        class Penalty(Two):
+            def forward(self, x):
+                x = x.detach().requires_grad_()
+                y = super().forward(x).tanh()
+                return y + torch.autograd.grad(y.sum(), x, create_graph=True)[0].square().sum()
+
+        self.beside(Penalty, optimizer=lambda m: sgd(m, lr=0.05))
+
+    def test_parameters_and_inputs_that_forward_changes(self):
+        class Clamp(Two):
+            def forward(self, x):
+                with torch.no_grad():
+                    self.a.weight.clamp_(-0.1, 0.1)
+                return super().forward(x)
+
+        class Scaled(Two):
+            def forward(self, x):
+                return super().forward(x.mul_(2))
+
+        self.refused("changes the parameter 'a.weight'", Clamp)
+        self.refused("changes its input", Scaled, x=X.clone())
+
+
+class Unreached(Faithful):
+    def test_parameters_without_a_gradient_stay(self):
+        class NoGrad(Two):
+            def forward(self, x):
+                with torch.no_grad():
+                    h = self.a(x)
+                return self.b(h)
+
+        class Unused(Two):
+            def forward(self, x):
+                return self.b(x)
+
+        for make in (NoGrad, Unused):
+            for optimizer in (lambda m: sgd(m, weight_decay=0.5), lambda m: torch.optim.AdamW(m.parameters(), lr=0.1, weight_decay=0.5, eps=1e-4)):
+                torch.manual_seed(0)
+                before = make().a.weight.detach()
+                step, _ = self.beside(make, optimizer=optimizer)
+                self.assertTrue(torch.equal(before, step.state_dict()["a.weight"]))
+
+
+class Buffers(Faithful):
+    def test_running_statistics(self):
+        class Instance(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.head = nn.InstanceNorm1d(2, affine=True, track_running_stats=True), nn.Linear(8, 4)
+
+            def forward(self, x):
+                return self.head(self.norm(x.reshape(-1, 2, 4)).flatten(1))
+
+        step, twin = self.beside(Instance)
+        twin.eval()
+        torch.testing.assert_close(step.predict(X), twin(X).detach(), rtol=1e-4, atol=1e-5)
+        self.beside(lambda: nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8, momentum=None), nn.Linear(8, 4)))
+
+    def test_integers(self):
+        class Queue(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(8, 4)
+                self.register_buffer("queue", torch.zeros(32, 4))
+                self.register_buffer("at", torch.zeros(1, dtype=torch.long))
+
+            def forward(self, x):
+                y = self.head(x)
+                self.queue.copy_(self.queue.index_put(((self.at + torch.arange(16)) % 32,), y.detach()))
+                self.at.copy_((self.at + 16) % 32)
+                return y + self.queue.mean(0)
+
+        class Flag(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(8, 4)
+                self.register_buffer("ready", torch.tensor(False))
+                self.register_buffer("mean", torch.zeros(8))
+
+            def forward(self, x):
+                self.mean.copy_(torch.where(self.ready, self.mean, x.mean(0)))
+                self.ready.fill_(True)
+                return self.head(x - self.mean)
+
+        class Counter(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(8, 4)
+                self.register_buffer("count", torch.zeros((), dtype=torch.long), persistent=False)
+                self.register_buffer("mean", torch.zeros(8), persistent=False)
+
+            def forward(self, x):
+                self.count += 1
+                self.mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
+                return self.head(x - self.mean) * (self.count / 4.0)
+
+        for make in (Queue, Flag, Counter):
+            with self.subTest(make.__name__):
+                self.beside(make)
+
+        class Hash(Counter):
+            def forward(self, x):
+                self.count.copy_(self.count * 1103515245 + 12345)
+                return self.head(x) * (self.count % 4)
+
+        self.refused("mul.Tensor .*integer buffer.*float32", Hash)
+
+    def test_those_that_the_loop_sets(self):
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(8, 4)
+                self.register_buffer("scale", torch.ones(()))
+
+            def forward(self, x):
+                return self.head(x) * self.scale
+
+        step, _ = self.beside(Scaled, between=lambda m, i: m.scale.fill_(1.0 + i))
+        self.assertEqual(step.state_dict()["scale"], 4)
+        self.beside(Scaled, between=lambda m, i: m.scale.data.fill_(1.0 + i))
+
+    def test_load_state_dict_reaches_constants(self):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8).eval(), nn.Linear(8, 4))
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=sgd(module, lr=1e-9), device=DEVICE)
+        step(X, Y)
+        state = step.state_dict()
+        state["1.running_mean"] += 3
+        state["1.running_var"] *= 9
+        step.load_state_dict(state)
+        wanted = F.cross_entropy(module(X), Y).item()
+        self.assertAlmostEqual(step(X, Y), wanted, delta=1e-5)
+        self.assertAlmostEqual(step.evaluate(X, Y), wanted, delta=1e-5)
+
+
+class Python(Faithful):
+    def test_attributes_that_forward_sets(self):
+        class Attribute(Two):
+            def __init__(self):
+                super().__init__()
+                self.last = torch.zeros(16, 4)
+
+            def forward(self, x):
+                y = super().forward(x) + 0.5 * self.last
+                self.last = y.detach()
+                return y
+
+        class Counter(Two):
+            def __init__(self):
+                super().__init__()
+                self.calls = 0
+
+            def forward(self, x):
+                self.calls += 1
+                return super().forward(x) * min(1, self.calls / 4)
+
+        class Drop(Two):
+            def forward(self, x):
+                return super().forward(x) if random.random() < 0.5 else self.b(x)
+
+        self.refused("tensor attribute 'last'.*register_buffer", Attribute)
+        self.refused("attribute 'calls' of Counter from 0 to 1.*register_buffer", Counter)
+        self.refused("random numbers.*layerdrop", Drop)
+
+    def test_attributes_that_the_loop_sets(self):
+        class Tempered(Two):
+            def __init__(self):
+                super().__init__()
+                self.tau, self.options = 1.0, {"gain": 1.0}
+
+            def forward(self, x):
+                return super().forward(x) / self.tau * self.options["gain"]
+
+        def change(m, i):
+            m.tau = 1.0 + (i > 1)
+            m.options["gain"] = 1.0 + (i > 2)
+
+        self.beside(Tempered, between=change)
+        module = Tempered()
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=sgd(module), device=DEVICE)
+        step(X, Y)
+        module.tau = 2.0
+        with self.assertWarnsRegex(UserWarning, "'tau' changed: the step is traced and compiled again"):
+            step(X, Y)
+        module.tau = 3.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step(X, Y)
+
+    def test_flags(self):
+        def norms():
+            return nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 4))
+
+        def frozen():
+            m = norms()
+            m[0].requires_grad_(False)
+            return m
+
+        everything = lambda m: torch.optim.SGD(m.parameters(), lr=0.5, momentum=0.9)  # noqa: E731
+        self.beside(frozen, optimizer=everything, between=lambda m, i: m[0].requires_grad_(i >= 2))
+        self.beside(norms, optimizer=everything, between=lambda m, i: m[1].train(i < 2))
+        self.beside(norms, optimizer=everything, between=lambda m, i: m.train(i > 1))
+        adam = lambda m: torch.optim.Adam(m.parameters(), lr=0.01, eps=1e-4)  # noqa: E731  (it counts steps by parameter)
+        self.beside(Two, optimizer=adam, between=lambda m, i: m.a.requires_grad_(i in (0, 3, 4)), steps=5)
+
+    def test_values_that_the_loop_sets(self):
+        torch.manual_seed(0)
+        module, other = nn.Linear(8, 4), nn.Linear(8, 4)
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=sgd(module), device=DEVICE)
+        step(X, Y)
+        with torch.no_grad():
+            module.weight.clamp_(-0.1, 0.1)
+        with self.assertRaisesRegex(tutti.InvalidError, "'weight' of the module was changed.*step.load_state_dict"):
+            step(X, Y)
+        module.load_state_dict(step.state_dict())
+        module.weight.data.clamp_(-0.1, 0.1)  # no version counts that
+        wanted = F.cross_entropy(module(X), Y).item()
+        self.assertAlmostEqual(step(X, Y), wanted, delta=1e-5)
+        step.load_state_dict(other.state_dict())
+        self.assertAlmostEqual(step(X, Y), F.cross_entropy(other(X), Y).item(), delta=1e-5)
+        module.load_state_dict(step.state_dict())
+        before = step.evaluate(X, Y)
+        self.assertAlmostEqual(step(X, Y), before, delta=1e-5)
+
+
+class Interface(Faithful):
+    def test_names_of_the_run(self):
+        class Norm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.step, self.optimizer = nn.LayerNorm(8), nn.Linear(8, 8), nn.Linear(8, 4)
+                self.register_buffer("losses", torch.zeros(8))
+
+            def forward(self, x):
+                self.losses.mul_(0.9).add_(x.mean(0))
+                return self.optimizer(self.step(self.norm(x - self.losses)))
+
+        step, _ = self.beside(Norm)
+        self.assertIn("norm.weight", step.state_dict())
+
+    def test_outputs_and_inputs_of_other_kinds(self):
+        class Auxiliary(Two):
+            def forward(self, x):
+                y = super().forward(x)
+                return (y, y * 2) if self.training else y
+
+        class Number(Two):
+            def forward(self, x, mask=None):
+                return {"logits": super().forward(x if mask is None else x * mask), "n": 3}
+
+        self.beside(Auxiliary, loss=lambda o, t: F.cross_entropy(o[0], t) + F.cross_entropy(o[1], t))
+        module = Number()
+        step = tutti.from_torch(module, (X, None), loss=lambda o, t: F.cross_entropy(o["logits"], t) * o["n"], optimizer=sgd(module), device=DEVICE)
+        self.assertAlmostEqual(step(X, None, Y), 3 * F.cross_entropy(module(X)["logits"], Y).item(), delta=1e-5)
+        with self.assertRaisesRegex(tutti.InvalidError, "input 1 is .*built for None"):
+            step(X, X, Y)
+
+    def test_the_scalar_of_a_loss(self):
+        module = nn.Linear(8, 4)
+
+        def loss(o, t):
+            return {"accuracy": (o.argmax(1) == t).float().mean() + 0 * o.sum(), "loss": F.cross_entropy(o, t)}
+
+        step = tutti.from_torch(module, X, loss=loss, optimizer=sgd(module), device=DEVICE)
+        self.assertAlmostEqual(step(X, Y), F.cross_entropy(module(X), Y).item(), delta=1e-5)
+        with self.assertRaisesRegex(tutti.InvalidError, "the loss is a dict of a, b"):
+            tutti.from_torch(module, X, loss=lambda o, t: {"a": o.sum(), "b": o.mean()}, optimizer=sgd(module), device=DEVICE)(X, Y)
+
+    def test_a_loss_with_parameters(self):
+        class Weighted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(4))
+
+            def forward(self, o, t):
+                return F.cross_entropy(o * self.weight, t)
+
+        with self.assertRaisesRegex(tutti.InvalidError, "the loss has the parameter 'weight'"):
+            tutti.from_torch(nn.Linear(8, 4), X, loss=Weighted(), device=DEVICE)
+        self.beside(lambda: nn.Linear(8, 4), loss=Weighted())  # an optimizer that has it not leaves it as it is
+
+    def test_evaluation_before_training(self):
+        module = Two()
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), device=DEVICE)
+        torch.testing.assert_close(step.predict(X), module(X).detach(), rtol=1e-4, atol=1e-5)
+        self.assertAlmostEqual(step.evaluate(X, Y), F.cross_entropy(module(X), Y).item(), delta=1e-5)
+        self.assertAlmostEqual(step(X, Y), F.cross_entropy(module(X), Y).item(), delta=1e-5)
+
+    def test_noise_in_evaluation(self):
+        class Vae(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder, self.decoder = nn.Linear(8, 8), nn.Linear(4, 4)
+
+            def forward(self, x):
+                mean, log_variance = self.encoder(x).chunk(2, 1)
+                return self.decoder(mean + torch.randn_like(mean) * torch.exp(log_variance / 2))
+
+        class Dropped(Two):
+            def between(self, h):
+                return F.dropout(h, 0.5, training=True)
+
+        for make in (Vae, Dropped):
+            step = tutti.from_torch(make(), X, loss=nn.CrossEntropyLoss(), device=DEVICE)
+            first = step.predict(X)
+            step(X, Y)
+            self.assertGreater((step.predict(X) - first).abs().max(), 1e-2)
+
+    def test_save_and_load(self):
+        torch.manual_seed(0)
+        module = Two()
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=sgd(module, momentum=0.9), device=DEVICE)
+        step(X, Y)
+        with tempfile.TemporaryDirectory() as folder:
+            step.save(f"{folder}/a.safetensors")
+            wanted = [step(X, Y) for _ in range(3)]
+            step.load(f"{folder}/a.safetensors")
+            self.assertEqual([step(X, Y) for _ in range(3)], wanted)
+
+    def test_options(self):
+        def make(**options):
+            return tutti.from_torch(nn.Linear(8, 4), X, loss=nn.CrossEntropyLoss(), **{"device": DEVICE, **options})
+
+        with self.assertRaisesRegex(tutti.InvalidError, "device of PyTorch's"):
+            make(device=torch.device("cpu"))
+        with self.assertRaisesRegex(tutti.InvalidError, "no option 'accumulate'"):
+            make(accumulate=2)
+        make(precision=torch.bfloat16, seed=None)(X, Y)
+
+
+class Integers(Faithful):
+    def test_exact_or_refused(self):
+        class Model(nn.Module):
+            def __init__(self, f):
+                super().__init__()
+                self.weight, self.f = nn.Parameter(torch.ones(())), f
+                self.register_buffer("k", torch.tensor(2**40 + 5))
+
+            def forward(self, i):
+                return self.f(i, self.k).float().mean() * self.weight
+
+        for f, i in ((lambda i, k: i * k % 1000, [3, 4]), (lambda i, k: i * 2654435761 % 1000, [3, 4]),
+                     (lambda i, k: i // 3 % 1000, [100000001, 2000000001]), (lambda i, k: i.sum() % 1000, [2**30 + 1] * 4),
+                     (lambda i, k: i.to(torch.int8), [200, 300])):
+            i = torch.tensor(i)
+            module = Model(f)
+            try:
+                ours = tutti.from_torch(module, i, device=DEVICE)(i)
+            except tutti.InvalidError as e:
+                self.assertRegex(str(e), "integers|int|32 bits")
+                continue
+            self.assertEqual(ours, module(i).item())
+
+    def test_out_of_range(self):
+        step = tutti.from_torch(nn.Linear(8, 4), X, loss=nn.CrossEntropyLoss(), device=DEVICE)
+        bad = Y.clone()
+        bad[0] = 9
+        for labels in (bad, torch.full((16,), -1)):
+            with self.assertRaisesRegex(IndexError, "target0"):
+                step(X, labels)
+        tokens = torch.tensor([1, 2])
+        step = tutti.from_torch(nn.Embedding(10, 4), tokens, loss=lambda o: o.sum(), device=DEVICE)
+        step(tokens)
+        for bad in (torch.tensor([99, 1]), torch.tensor([1, -1])):
+            with self.assertRaisesRegex(IndexError, "input0"):
+                step(bad)
+
+
+class Operators(Faithful):
+    def test_losses_that_look_at_sizes(self):
+        from torchvision.ops import sigmoid_focal_loss
+
+        def focal(o, t):
+            return sigmoid_focal_loss(o, F.one_hot(t, 4).float(), reduction="mean")
+
+        self.beside(Two, loss=focal)
+
+    def test_distributions(self):
+        class Normal(Two):
+            def forward(self, x):
+                return torch.distributions.Normal(super().forward(x), 1.0).log_prob(torch.zeros(16, 4))
+
+        self.beside(Normal)
+
+    def test_windows(self):
+        class Windows(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(3, 4)
+
+            def forward(self, x):
+                return self.head(x.unfold(1, 3, 2)).mean(1)
+
+        self.beside(Windows)
+
+    def test_transformers_with_masks(self):
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.head = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True), nn.Linear(8, 4)
+
+            def forward(self, x):
+                x = x.reshape(2, 8, 8)
+                mask = nn.Transformer.generate_square_subsequent_mask(8)
+                padding = torch.arange(8).expand(2, 8) >= torch.tensor([[8], [6]])
+                return self.head(self.inner(x, x, src_mask=mask, tgt_mask=mask, src_key_padding_mask=padding)).flatten(0, 1)
+
+        self.beside(Masked, steps=2, optimizer=lambda m: sgd(m, lr=0.1))
+
+    def test_experts(self):
+        from transformers import MixtralConfig, MixtralForCausalLM
+
+        class Experts(nn.Module):
+            def __init__(self):
+                super().__init__()
+                config = MixtralConfig(vocab_size=20, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+                                       num_key_value_heads=1, num_local_experts=4, use_cache=False)
+                self.model = MixtralForCausalLM(config)
+
+            def forward(self, tokens):
+                return self.model(tokens).logits
+
+        tokens = torch.randint(0, 20, (2, 6), generator=torch.Generator().manual_seed(3))
+        self.beside(Experts, tokens, tokens, loss=lambda o, t: F.cross_entropy(o.flatten(0, 1), t.flatten()), steps=3,
+                    optimizer=lambda m: sgd(m, lr=0.1), tolerance=1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()
