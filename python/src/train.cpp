@@ -5,6 +5,7 @@
 
 #include "array_source.h"
 #include "core/base/status.h"
+#include "core/world/launch.h"
 #include "data/dataset.h"
 #include "python_builder.h"
 #include "train/optimizer.h"
@@ -178,6 +179,15 @@ nb::dict progress_dict(const Progress& p) {
   d["loss"] = p.loss;
   d["samples_per_second"] = p.samples_per_second;
   return d;
+}
+
+/// Throws Error(invalid) if a launcher started several processes: each would train a model of its own.
+void refuse_ranks() {
+  if (Launch l = this_launch(); l.ranks > 1)
+    throw invalid(
+        fmt::format("{} started {} processes, and tutti.Trainer would train a separate model in each", l.by, l.ranks),
+        "train one model with: mpiexec -n 2 tutti train …; for separate models unset the launcher's "
+        "variables, such as OMPI_COMM_WORLD_SIZE");
 }
 
 using PyTrainer = Exclusive<Trainer>;
@@ -371,6 +381,7 @@ void bind_trainer(nb::module_& m) {
   trainer
       .def("__init__",
            [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options) {
+             refuse_ranks();
              TrainerOptions o = options_of(options);
              new (self) PyTrainer([&] { return std::make_shared<Trainer>(select_device(device), task, std::move(o)); });
            })

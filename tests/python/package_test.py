@@ -1,11 +1,13 @@
 """The Python package with NumPy alone."""
 import gc
+import os
 import pathlib
 import tempfile
 import threading
 import time
 import traceback
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -93,6 +95,12 @@ class TrainerOptions(unittest.TestCase):
         self.assertEqual(last.step, 6)
         for name, weight in before.items():
             self.assertAlmostEqual(last.weight[name], float(np.linalg.norm(weight)), places=4, msg=name)
+
+    def test_a_launcher_of_several_processes_is_refused(self):
+        for variables in ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, {"WORLD_SIZE": "4", "RANK": "0"}):
+            with unittest.mock.patch.dict(os.environ, variables), self.assertRaisesRegex(tutti.InvalidError, "mpiexec"):
+                trainer()
+        trainer()
 
     def test_quantized_weights_need_weights_that_are_not_trained(self):
         with self.assertRaisesRegex(tutti.InvalidError, "quantize='?int8'?: only weights that are not trained"):
