@@ -1,0 +1,213 @@
+"""tutti.from_torch beside PyTorch's own loop: inputs, outputs and losses of many kinds, evaluation, options, integers, operators."""
+import tempfile
+import unittest
+
+from faithful_test import DEVICE, F, Faithful, Two, X, Y, nn, sgd, torch  # (leaves where PyTorch is missing)
+
+import tutti
+
+
+class Interface(Faithful):
+    def test_names_of_the_run(self):
+        class Norm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.step, self.optimizer = nn.LayerNorm(8), nn.Linear(8, 8), nn.Linear(8, 4)
+                self.register_buffer("losses", torch.zeros(8))
+
+            def forward(self, x):
+                self.losses.mul_(0.9).add_(x.mean(0))
+                return self.optimizer(self.step(self.norm(x - self.losses)))
+
+        step, _ = self.beside(Norm)
+        self.assertIn("norm.weight", step.state_dict())
+
+    def test_outputs_and_inputs_of_other_kinds(self):
+        class Auxiliary(Two):
+            def forward(self, x):
+                y = super().forward(x)
+                return (y, y * 2) if self.training else y
+
+        class Number(Two):
+            def forward(self, x, mask=None):
+                return {"logits": super().forward(x if mask is None else x * mask), "n": 3}
+
+        self.beside(Auxiliary, loss=lambda o, t: F.cross_entropy(o[0], t) + F.cross_entropy(o[1], t))
+        module = Number()
+        step = tutti.from_torch(module, (X, None), loss=lambda o, t: F.cross_entropy(o["logits"], t) * o["n"], optimizer=sgd(module), device=DEVICE)
+        self.assertAlmostEqual(step(X, None, Y), 3 * F.cross_entropy(module(X)["logits"], Y).item(), delta=1e-5)
+        with self.assertRaisesRegex(tutti.InvalidError, "input 1 is .*built for None"):
+            step(X, X, Y)
+
+    def test_the_scalar_of_a_loss(self):
+        module = nn.Linear(8, 4)
+
+        def loss(o, t):
+            return {"accuracy": (o.argmax(1) == t).float().mean() + 0 * o.sum(), "loss": F.cross_entropy(o, t)}
+
+        step = tutti.from_torch(module, X, loss=loss, optimizer=sgd(module), device=DEVICE)
+        self.assertAlmostEqual(step(X, Y), F.cross_entropy(module(X), Y).item(), delta=1e-5)
+        with self.assertRaisesRegex(tutti.InvalidError, "the loss is a dict of a, b"):
+            tutti.from_torch(module, X, loss=lambda o, t: {"a": o.sum(), "b": o.mean()}, optimizer=sgd(module), device=DEVICE)(X, Y)
+
+    def test_a_loss_with_parameters(self):
+        class Weighted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(4))
+
+            def forward(self, o, t):
+                return F.cross_entropy(o * self.weight, t)
+
+        with self.assertRaisesRegex(tutti.InvalidError, "the loss has the parameter 'weight'"):
+            tutti.from_torch(nn.Linear(8, 4), X, loss=Weighted(), device=DEVICE)
+        self.beside(lambda: nn.Linear(8, 4), loss=Weighted())  # an optimizer that has it not leaves it as it is
+
+    def test_evaluation_before_training(self):
+        module = Two()
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), device=DEVICE)
+        torch.testing.assert_close(step.predict(X), module(X).detach(), rtol=1e-4, atol=1e-5)
+        self.assertAlmostEqual(step.evaluate(X, Y), F.cross_entropy(module(X), Y).item(), delta=1e-5)
+        self.assertAlmostEqual(step(X, Y), F.cross_entropy(module(X), Y).item(), delta=1e-5)
+
+    def test_noise_in_evaluation(self):
+        class Vae(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder, self.decoder = nn.Linear(8, 8), nn.Linear(4, 4)
+
+            def forward(self, x):
+                mean, log_variance = self.encoder(x).chunk(2, 1)
+                return self.decoder(mean + torch.randn_like(mean) * torch.exp(log_variance / 2))
+
+        class Dropped(Two):
+            def between(self, h):
+                return F.dropout(h, 0.5, training=True)
+
+        for make in (Vae, Dropped):
+            step = tutti.from_torch(make(), X, loss=nn.CrossEntropyLoss(), device=DEVICE)
+            first = step.predict(X)
+            step(X, Y)
+            self.assertGreater((step.predict(X) - first).abs().max(), 1e-2)
+
+    def test_save_and_load(self):
+        torch.manual_seed(0)
+        module = Two()
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=sgd(module, momentum=0.9), device=DEVICE)
+        step(X, Y)
+        with tempfile.TemporaryDirectory() as folder:
+            step.save(f"{folder}/a.safetensors")
+            wanted = [step(X, Y) for _ in range(3)]
+            step.load(f"{folder}/a.safetensors")
+            self.assertEqual([step(X, Y) for _ in range(3)], wanted)
+
+    def test_options(self):
+        def make(**options):
+            return tutti.from_torch(nn.Linear(8, 4), X, loss=nn.CrossEntropyLoss(), **{"device": DEVICE, **options})
+
+        with self.assertRaisesRegex(tutti.InvalidError, "device of PyTorch's"):
+            make(device=torch.device("cpu"))
+        with self.assertRaisesRegex(tutti.InvalidError, "no option 'accumulate'"):
+            make(accumulate=2)
+        make(precision=torch.bfloat16, seed=None)(X, Y)
+
+
+class Integers(Faithful):
+    def test_exact_or_refused(self):
+        class Model(nn.Module):
+            def __init__(self, f):
+                super().__init__()
+                self.weight, self.f = nn.Parameter(torch.ones(())), f
+                self.register_buffer("k", torch.tensor(2**40 + 5))
+
+            def forward(self, i):
+                return self.f(i, self.k).float().mean() * self.weight
+
+        for f, i in ((lambda i, k: i * k % 1000, [3, 4]), (lambda i, k: i * 2654435761 % 1000, [3, 4]),
+                     (lambda i, k: i // 3 % 1000, [100000001, 2000000001]), (lambda i, k: i.sum() % 1000, [2**30 + 1] * 4),
+                     (lambda i, k: i.to(torch.int8), [200, 300])):
+            i = torch.tensor(i)
+            module = Model(f)
+            try:
+                ours = tutti.from_torch(module, i, device=DEVICE)(i)
+            except tutti.InvalidError as e:
+                self.assertRegex(str(e), "integers|int|32 bits")
+                continue
+            self.assertEqual(ours, module(i).item())
+
+    def test_out_of_range(self):
+        step = tutti.from_torch(nn.Linear(8, 4), X, loss=nn.CrossEntropyLoss(), device=DEVICE)
+        bad = Y.clone()
+        bad[0] = 9
+        for labels in (bad, torch.full((16,), -1)):
+            with self.assertRaisesRegex(IndexError, "target0"):
+                step(X, labels)
+        tokens = torch.tensor([1, 2])
+        step = tutti.from_torch(nn.Embedding(10, 4), tokens, loss=lambda o: o.sum(), device=DEVICE)
+        step(tokens)
+        for bad in (torch.tensor([99, 1]), torch.tensor([1, -1])):
+            with self.assertRaisesRegex(IndexError, "input0"):
+                step(bad)
+
+
+class Operators(Faithful):
+    def test_losses_that_look_at_sizes(self):
+        from torchvision.ops import sigmoid_focal_loss
+
+        def focal(o, t):
+            return sigmoid_focal_loss(o, F.one_hot(t, 4).float(), reduction="mean")
+
+        self.beside(Two, loss=focal)
+
+    def test_distributions(self):
+        class Normal(Two):
+            def forward(self, x):
+                return torch.distributions.Normal(super().forward(x), 1.0).log_prob(torch.zeros(16, 4))
+
+        self.beside(Normal)
+
+    def test_windows(self):
+        class Windows(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(3, 4)
+
+            def forward(self, x):
+                return self.head(x.unfold(1, 3, 2)).mean(1)
+
+        self.beside(Windows)
+
+    def test_transformers_with_masks(self):
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.head = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True), nn.Linear(8, 4)
+
+            def forward(self, x):
+                x = x.reshape(2, 8, 8)
+                mask = nn.Transformer.generate_square_subsequent_mask(8)
+                padding = torch.arange(8).expand(2, 8) >= torch.tensor([[8], [6]])
+                return self.head(self.inner(x, x, src_mask=mask, tgt_mask=mask, src_key_padding_mask=padding)).flatten(0, 1)
+
+        self.beside(Masked, steps=2, optimizer=lambda m: sgd(m, lr=0.1))
+
+    def test_experts(self):
+        from transformers import MixtralConfig, MixtralForCausalLM
+
+        class Experts(nn.Module):
+            def __init__(self):
+                super().__init__()
+                config = MixtralConfig(vocab_size=20, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+                                       num_key_value_heads=1, num_local_experts=4, use_cache=False)
+                self.model = MixtralForCausalLM(config)
+
+            def forward(self, tokens):
+                return self.model(tokens).logits
+
+        tokens = torch.randint(0, 20, (2, 6), generator=torch.Generator().manual_seed(3))
+        self.beside(Experts, tokens, tokens, loss=lambda o, t: F.cross_entropy(o.flatten(0, 1), t.flatten()), steps=3,
+                    optimizer=lambda m: sgd(m, lr=0.1), tolerance=1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()
