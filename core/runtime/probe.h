@@ -17,8 +17,8 @@ std::filesystem::path probe_program();
 /// TUTTI_PROBE_SECONDS (default 30), its listing's `problem` says so. Throws Error if no process can be started.
 std::vector<Listing> list_apart(const std::filesystem::path& program, std::span<const Manifest> plugins);
 
-/// Opens and closes a session on one device in another process. Returns "" if the plugin answered, even if it refused to
-/// open the device; otherwise how it failed. Throws Error like list_apart.
+/// Opens and closes a session on one device in another process. Returns "" if the plugin answered, even if it refused
+/// to open the device; otherwise how it failed. Throws Error like list_apart.
 std::string open_apart(const std::filesystem::path& program, const Manifest& plugin, uint32_t device);
 
 /// The main function of `tutti-probe`: writes the answer to file descriptor 3. Returns the exit code.
