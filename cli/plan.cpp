@@ -142,7 +142,7 @@ struct PlanCommand {
           fmt::format("--batch {}: the training set of --data {} has {} samples", run.trainer.batch, run.data, samples),
           fmt::format("--batch {} or less", samples));
     run.make_task(*data.train);  // its errors are the user's, not a device's
-    if (!json) run.report_recompute(*data.train);
+    run.check_recompute(*data.train, !json);
     run.precision = all;
     std::vector<Row> rows;
     Registry::instance().renew();  // updates free memory

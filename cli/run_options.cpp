@@ -326,14 +326,16 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   return t;
 }
 
-void RunOptions::report_recompute(const data::Source& set) const {
-  if (recompute != "all") return;
+void RunOptions::check_recompute(const data::Source& set, bool told) const {
   TrainerOptions options = trainer_options();
-  options.recompute = 0;
+  if (options.recompute == 0) return;
+  const bool all = options.recompute == all_blocks;
+  if (all) options.recompute = 0;
   Graph step =
       Programs(make_task(set), program_options(options))
           .training(form_of(set, "one", false), part_size(trainer.batch, parts_of(trainer), ranks_of(trainer)));
-  if (blocks(step).empty()) print_err("--recompute all: {} has no blocks, nothing is recomputed\n", model);
+  if (all && told && blocks(step).empty())
+    print_err("--recompute all: {} has no blocks, nothing is recomputed\n", model);
 }
 
 void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data,

@@ -89,8 +89,9 @@ struct RunOptions {
   std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
-  /// Says on stderr if --recompute all finds no blocks in the model.
-  void report_recompute(const data::Source& set) const;
+  /// Throws Error(invalid) if the model has fewer blocks than --recompute names; `told`: says on stderr if "all" finds
+  /// none.
+  void check_recompute(const data::Source& set, bool told) const;
   /// Chooses what to recompute so that the run fits into --memory-budget; `told`: what came of it is said on stderr.
   void fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data, bool evaluates,
            bool told) const;

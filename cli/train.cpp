@@ -170,7 +170,7 @@ int TrainCommand::operator()() try {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
-  if (!quiet) run.report_recompute(*data.train);
+  run.check_recompute(*data.train, !quiet);
   const TrainerOptions options = trainer_options(device, task, data, total);
   if (!ranks.writes()) drop_files();
   Trainer trainer(device, task, options);

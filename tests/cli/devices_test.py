@@ -195,7 +195,7 @@ class Trees(harness.Case):
 
     def test_no_plugin_at_all(self):
         root, at = self.tree()
-        self.fails(2, ["no device", root / "lib/tutti/plugins", "TUTTI_PLUGIN_PATH"], "train", *MLP, **at)
+        self.fails(2, ["no plugin offers a device", root / "lib/tutti/plugins", "TUTTI_PLUGIN_PATH"], "train", *MLP, **at)
         result = tutti("devices", **at)
         self.assertEqual(result.returncode, 1)
         self.assertIn("no device", result.stdout)
@@ -203,7 +203,7 @@ class Trees(harness.Case):
         at["env"]["TUTTI_PLUGIN_PATH"] = f"{self.folder}/one:{self.folder}/two"
         self.fails(2, [f"{self.folder}/one", f"{self.folder}/two", root / "lib/tutti/plugins"], "train", *MLP, **at)
         broken = self.fake(root, "broken")
-        self.fails(2, ["no device", broken, "libtutti_broken.so"], "train", *MLP, **at)
+        self.fails(2, ["no plugin offers a device", broken, "libtutti_broken.so"], "train", *MLP, **at)
 
     def test_plugin_path_is_searched(self):
         _, at = self.tree()
