@@ -25,7 +25,7 @@ class BadOptions(harness.Case):
             (["--layers", "32,99999999999999999999,4"], ["99999999999999999999", "not a positive integer"]),
             (["--layers", "31,16,4"], ["31", "has 32", "--data synthetic:32:4", "--layers 32,16,4"]),
             (["--layers", "32,16,3"], ["the output size is 3", "has 4", "--layers 32,16,4"]),
-            (["--layers", "32,1000000000,4"], ["this program needs", "128000000000 bytes  f32[1000000000, 32] of state '1.weight'", "would fit"]),
+            (["--layers", "32,1000000000,4"], ["this program needs", "128000000000 bytes  f32[1000000000, 32] of state '1.weight'", "do not fit"]),
             (["--layers", "32,4000000000000000000,4"], ["4000000000000000000"]),
             (["--batch", "0"], ["--batch 0", "at least 1"]),
             (["--batch", "-3"], ["--batch -3", "at least 1"]),
