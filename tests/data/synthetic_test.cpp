@@ -90,7 +90,7 @@ TEST(SyntheticClicks, HaveTheColumnsAskedFor) {
   EXPECT_EQ(generated_bytes("synthetic-clicks:3:2:50:400"), s.train->table_bytes() + s.test->table_bytes());
   EXPECT_EQ(first<int32_t>(*s.train, "sparse", 1), (std::vector<int32_t>{26, 35, 48, 14, 38, 11, 17, 38}));
   expect_parts(error_of("synthetic-clicks:3:2"), {"ROWS is missing", "synthetic-clicks:DENSE"});
-  expect_parts(error_of("synthetic-clicks:0:2:9"), {"'0' as DENSE"});
+  expect_parts(error_of("synthetic-clicks:0:2:9"), {"DENSE is '0'"});
 }
 
 TEST(SyntheticTriplets, AreOfClusters) {
