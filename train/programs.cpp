@@ -302,7 +302,7 @@ Graph Programs::recomputed(Graph g) const {
   const auto count = static_cast<int64_t>(chosen.size());
   if (options_.recompute != all_blocks && options_.recompute > count)
     throw invalid(fmt::format("{}: the model has {}", option_text("recompute", options_.recompute),
-                              count == 0 ? "no blocks" : fmt::format("{} blocks", count)),
+                              count == 0 ? "no blocks" : fmt::format("{} block{}", count, count == 1 ? "" : "s")),
                   count == 0 ? "leave it out" : option_text("recompute", count) + " or less, or all");
   if (options_.recompute < count) chosen.resize(static_cast<size_t>(options_.recompute));
   return recompute(g, chosen);

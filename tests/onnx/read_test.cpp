@@ -100,7 +100,7 @@ TEST(OnnxRead, NamesFileAndPlaceOfWhatIsWrong) {
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_opset_import(0)->set_version(12); }), {"opset 12", "13 to 23"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "y"); }),
                    {"node 0 'the MatMul' (MatMul)", "'y'", "cycle"}));
-  EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "q"); }), {"'q'", "nothing"}));
+  EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "q"); }), {"'q'", "no node"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(1)->set_output(0, "z"); }), {"'z'", "already"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("q"); }), {"output 'q'"}));
   EXPECT_TRUE(says(after([](auto& m) { m.clear_graph(); }), {"m.onnx", "graph"}));

@@ -68,7 +68,7 @@ class TrainerOptions(unittest.TestCase):
     def test_recomputed_blocks_give_the_same_bits(self):
         def hash_of(**options):
             block = lambda: nn.Sequential(nn.Linear(16), nn.ReLU(), nn.Linear(16), nn.ReLU())
-            model = nn.Sequential(nn.Linear(16), nn.Sequential(block(), block()), nn.Linear(4))
+            model = nn.Sequential(nn.Linear(16), block(), block(), nn.Linear(4))
             t = tutti.Trainer(tutti.classification(model), "onednn", batch=32, **options)
             t.fit(quadrants(), steps=4, progress=False)
             return t._core.state_hash
