@@ -14,7 +14,7 @@ constexpr size_t most_kept = 4096;  // cleared beyond this size, for sessions th
 RenderedWork rendered(const Traits& traits, codegen::LaunchList list) {
   RenderedWork work{std::move(list), {}};
   for (const codegen::Launch& l : work.list.launches)
-    work.sources.push_back(l.library || l.copy ? KernelSource{} : codegen::render(traits, *l.kernel));
+    work.sources.push_back(l.kernel ? codegen::render(traits, *l.kernel) : KernelSource{});
   return work;
 }
 

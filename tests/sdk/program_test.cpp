@@ -222,10 +222,10 @@ TEST(Program, RefusesBadStatesAndGroups) {
   expect_bad("`after` is value 4294967295", TUTTI_NONE, [](auto& p) { p.states[0].after = TUTTI_NONE; });
   expect_bad("`after` is value 5, which no node produces", TUTTI_NONE,
              [](auto& p) { p.states[0].after = p.value(TUTTI_TEMP, TUTTI_F32, {3}); });
-  expect_bad("before is value 9", TUTTI_NONE, [](auto& p) { p.states[0].before = 9; });
-  expect_bad("before is value 0, which is not the value of this state", TUTTI_NONE,
+  expect_bad("`before` is value 9", TUTTI_NONE, [](auto& p) { p.states[0].before = 9; });
+  expect_bad("`before` is value 0, which is not the value of this state", TUTTI_NONE,
              [](auto& p) { p.states[0].before = 0; });
-  expect_bad("before is value 2, which is not", TUTTI_NONE, [](auto& p) { p.states[0].name = "t"; });
+  expect_bad("`before` is value 2, which is not", TUTTI_NONE, [](auto& p) { p.states[0].name = "t"; });
   expect_bad("state 's' occurs twice", TUTTI_NONE, [](auto& p) { p.states.push_back(p.states[0]); });
   expect_bad("'s' is not the `before` of any state", TUTTI_NONE, [](auto& p) { p.states.clear(); });
   expect_bad("'a' is both a feed and a state", TUTTI_NONE, [](auto& p) { p.states.push_back({"a", TUTTI_NONE, 3}); });

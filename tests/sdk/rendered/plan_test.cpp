@@ -368,7 +368,7 @@ TEST(RenderedKernels, DeclinesWithReasons) {
   expect(attribute, "tb");
   MatmulBiasRelu exact(2, 3, 4);
   exact.nodes[0].flags = TUTTI_NODE_EXACT;
-  expect(exact, "rounded");
+  expect(exact, "round after every instruction");
 }
 
 TEST(RenderedPlan, IsTheSameFromAUsedCache) {
