@@ -105,7 +105,10 @@ TEST(Normalise, WhatDoesNotFitIsNamed) {
                  seen({1, DType::u8}, *nn::parse_normalise("imagenet"));
                }),
                {"values for 3 channels, but the images have 1", "give one value, or 1"});
-  expect_parts(message_of([&] { seen({1, DType::u8}, {{0.5}, {0}}); }), {"the standard deviation in [0.001, 1]; given 0.5 and 0"});
+  expect_parts(message_of([&] {
+                 seen({1, DType::u8}, {{0.5}, {0}});
+               }),
+               {"the standard deviation in [0.001, 1]; given 0.5 and 0"});
   for (const Normalise& n : {Normalise{{200}, {50}}, Normalise{{-0.1}, {0.5}}, Normalise{{0.5}, {2}}})
     expect_parts(message_of([&] { seen({1, DType::u8}, n); }), {"normalise", n.text(), "[0, 1]"});
   expect_parts(message_of([&] { seen({1, DType::u8}, {{200}, {50}}); }), {"divide", "by 255"});

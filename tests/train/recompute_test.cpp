@@ -173,7 +173,7 @@ TEST_P(RecomputeTest, WaysToFitDoFit) {
     TrainerOptions o = wide.options;
     std::istringstream words(way);
     for (std::string option, value; words >> option >> value;)
-      (option == "accumulate" ? o.accumulate : o.recompute) = value == "all" ? 1000 : std::stoll(value);
+      (option == "accumulate" ? o.accumulate : o.recompute) = value == "all" ? all_blocks : std::stoll(value);
     return RunPlanner(device, wide.task(), o, *wide.data.train, nullptr).plan(o.batch).peak;
   };
   uint64_t plain = peak(""), least = peak("accumulate 64 recompute all");

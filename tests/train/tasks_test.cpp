@@ -367,9 +367,9 @@ TEST(Texts, AreReadByBytesAndCharacters) {
   expect_parts(error("ab\xff", {.context = 1}), {f / "bad", "byte 2", "not UTF-8"});
   expect_parts(error("\xc0\x80", {.context = 1}), {"byte 0"});      // too long a form of U+0000
   expect_parts(error("\xed\xa0\x80", {.context = 1}), {"byte 0"});  // half of a pair of UTF-16
-  expect_parts(error("short", {.context = 100}), {"5 tokens", "take 100"});
+  expect_parts(error("short", {.context = 100}), {"5 tokens", "context of 100"});
   expect_parts(error("text", {.context = 1, .tokenizer = "words"}), {"tokenizer words"});
-  expect_parts(error("abd", {.context = 1, .vocabulary = "abc"}), {f / "bad", "byte 2", "lacks", "U+0064"});
+  expect_parts(error("abd", {.context = 1, .vocabulary = "abc"}), {f / "bad", "byte 2", "does not contain", "U+0064"});
   expect_parts(error("abd", {.context = 1, .tokenizer = "bpe:" + (f / "no")}), {"vocab.json", "no such file"});
   EXPECT_EQ(chars.train->vocabulary, " ab\xc3\xa4");
   expect_parts(message_of([&] { data::open_data("text:" + f / "nothing"); }), {f / "nothing", "no such file"});
