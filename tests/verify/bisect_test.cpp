@@ -205,7 +205,7 @@ TEST(Replay, DamagedFilesAreRefused) {
   EXPECT_TRUE(has(graph("\"inputs\":[", "\"inputs\":[0,"), "add"));
   EXPECT_TRUE(has(graph("\"shape\":[", "\"shape\":[-1,"), "negative"));
   EXPECT_TRUE(has(graph("\"shape\":[", "\"shape\":[10000000,"), "too large"));
-  EXPECT_TRUE(has(graph("\"version\":1", "\"version\":9"), "version 9 of 'add'"));
+  EXPECT_TRUE(has(graph("\"version\":1", "\"version\":9"), "version 9 of op 'add'"));
   EXPECT_TRUE(has(graph("\"nodes\"", "\"knots\""), "no 'nodes'"));
   EXPECT_TRUE(has(graph("{", "["), "no JSON"));
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("format") = "safe"; }), "its format is 'safe'"));
