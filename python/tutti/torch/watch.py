@@ -2,6 +2,7 @@
 import torch
 
 _PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device)
+_COLLECTIONS = (list, tuple, set, dict)
 _SAMPLES = 16  # elements of a tensor that are compared where its version says nothing: writes by way of .data
 
 
@@ -30,7 +31,7 @@ class Facts:
             self.facts.append((path + k, m.__dict__, k, v))
             if isinstance(v, torch.Tensor):
                 self.tensors.append((path + k, v, v._version))
-            elif isinstance(v, (list, tuple, set, dict)):
+            elif isinstance(v, _COLLECTIONS):
                 self.sets.append((path + k, v, _content(v)))
             elif not isinstance(v, _PLAIN) and not callable(v) and hasattr(v, "__dict__"):  # a configuration
                 self.facts += [(f"{path}{k}.{i}", v.__dict__, i, x) for i, x in _items(v.__dict__) if isinstance(x, _PLAIN)]
@@ -39,7 +40,7 @@ class Facts:
         """The first that is another than it was, in words, or None. Flags concern training alone."""
         for path, owner, key, value in self.facts:
             now = owner.get(key, _GONE)
-            if now is not value and not (isinstance(value, _PLAIN) and type(now) is type(value) and now == value):
+            if not _same(now, value):
                 return f"'{path}'"
         for path, value, content in self.sets:
             if _content(value) != content:
@@ -61,6 +62,15 @@ class Facts:
 
 
 _GONE = object()
+
+
+def _same(now, value):
+    """Whether an attribute holds the same object or an equal plain value or collection (torch.export rebuilds tuples and lists)."""
+    if now is value:
+        return True
+    if type(now) is not type(value):
+        return False
+    return now == value if isinstance(value, _PLAIN) else isinstance(value, _COLLECTIONS) and _content(now) == _content(value)
 
 
 def _content(x):
