@@ -45,7 +45,8 @@ TEST(Gguf, FloatsAreThoseOfTheGgufPackage) {
   EXPECT_EQ(g.find_tensor("q4_1")->bytes, 3 * 3 * 20u);
   EXPECT_EQ(g.find_tensor("nothing"), nullptr);
   expect_parts(message_of([&] { g.read(*g.find_tensor("listed_only")); }),
-               {"types.gguf, byte ", "'listed_only' has the unsupported type q6_k", "f32, f16, q4_0, q4_1, q8_0, bf16", "convert"});
+               {"types.gguf, byte ", "'listed_only' has the unsupported type q6_k", "f32, f16, q4_0, q4_1, q8_0, bf16",
+                "convert"});
 }
 
 TEST(Gguf, MetadataOfEveryType) {
