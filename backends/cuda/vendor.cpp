@@ -67,7 +67,7 @@ std::unique_ptr<const sdk::Library> open_library(const std::function<void(const 
   const char* wanted = std::getenv("TUTTI_CUDA_LIBRARIES");
   if (wanted && std::string(wanted) == "0") return nullptr;
   auto products = open<Cublas>("cuBLASLt", log, driver_version, tf32, tuner);
-  auto convolutions = open<Cudnn>("cuDNN", log, driver_version, tf32, tuner);
+  auto convolutions = open<Cudnn>("cuDNN", log, driver_version, tf32, std::move(tuner));
   if (!products && !convolutions) return nullptr;
   return join(std::move(products), std::move(convolutions));
 }
