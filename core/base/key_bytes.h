@@ -16,7 +16,7 @@ class KeyBytes {
  public:
   template <class T>
   requires std::is_scalar_v<T> KeyBytes& add(T x) {
-    text_.append(reinterpret_cast<const char*>(&x), sizeof x);
+    text_.append(reinterpret_cast<const char*>(&x), sizeof x);  // NOLINT(bugprone-sizeof-expression): pointers too
     return *this;
   }
   /// A string, or a list of numbers or structs without padding, with its length.

@@ -18,7 +18,8 @@ constexpr size_t shown = 60;  // characters of a value
 
 std::string packed(const Settings& settings) {
   std::string text;
-  for (const auto& [key, value] : settings) text += key + between + value + between;
+  for (const auto& [key, value] : settings)
+    for (const std::string* part : {&key, &value}) (text += *part) += between;
   return text;
 }
 
