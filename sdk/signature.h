@@ -1,4 +1,4 @@
-// The key of what a session keeps for nodes alike.
+// Cache key of a node: all that a kernel list depends on.
 #pragma once
 #include "core/base/key_bytes.h"
 #include "sdk/program.h"

@@ -34,13 +34,14 @@ Legalizer::Legalizer(Session& session)
 
 std::vector<const Verdict*> Legalizer::learn(const Graph& g) {
   std::vector<const Verdict*> verdicts;
-  std::vector<Verdict*> fresh;
+  std::vector<std::pair<std::string, Verdict*>> fresh;
   Graph question;  // one node per new signature, over feeds
   for (const Node& n : g.nodes()) {
     KeyBytes key;
     key.add(n.op).add(n.attrs);
     for (ValueId i : n.inputs) key.add(g.info(i).type);
-    auto [at, unknown] = verdicts_.try_emplace(key.take());
+    std::string bytes = key.take();
+    auto [at, unknown] = verdicts_.try_emplace(bytes);
     verdicts.push_back(&at->second);
     if (!unknown) continue;
     Values in;
@@ -49,12 +50,17 @@ std::vector<const Verdict*> Legalizer::learn(const Graph& g) {
     question.set_origin(n);
     Values out = question.add(*n.op, in, n.attrs);
     for (size_t k = 0; k < out.size(); ++k) question.set_state(fmt::format("y{}.{}", fresh.size(), k), out[k]);
-    fresh.push_back(&at->second);
+    fresh.emplace_back(std::move(bytes), &at->second);
   }
   if (fresh.empty()) return verdicts;
   ++calls_;
-  std::vector<Verdict> answers = ask_(question);
-  for (size_t k = 0; k < fresh.size(); ++k) *fresh[k] = std::move(answers[k]);
+  try {
+    std::vector<Verdict> answers = ask_(question);
+    for (size_t k = 0; k < fresh.size(); ++k) *fresh[k].second = std::move(answers.at(k));
+  } catch (...) {  // a signature without an answer would count as declined without a reason
+    for (const auto& [bytes, verdict] : fresh) verdicts_.erase(bytes);
+    throw;
+  }
   return verdicts;
 }
 

@@ -114,10 +114,10 @@ void Planner::node(uint32_t k) {
   structured(k, choice);
 }
 
-RenderedWork Planner::made(const RenderChoice& choice, const RenderNodeView& c) {
+const RenderedWork& Planner::made(const RenderChoice& choice, const RenderNodeView& c) {
   if (!choice.entry->can.library) return cache_.work(*choice.entry, c);
   try {
-    return rendered(traits_, choice.entry->make(c));
+    return library_work_ = rendered(traits_, choice.entry->make(c));
   } catch (const Error& e) {
     if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // portable products do not support gelu
     if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, choice.name(), e.what()));
@@ -127,7 +127,7 @@ RenderedWork Planner::made(const RenderChoice& choice, const RenderNodeView& c) 
   RenderNodeView portable{c.program, c.number, plain, c.epilogue};
   RenderChoice other = choose_rendered(portable);
   if (!other.entry) throw NodeError(c.number, Code::declined, other.reasons());
-  return rendered(traits_, other.entry->make(portable));
+  return library_work_ = rendered(traits_, other.entry->make(portable));
 }
 
 uint32_t Planner::overwritten_input(const Node& n, const Capabilities& can) {
@@ -150,7 +150,7 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::vector<uint32_t> in = memories_of(inputs), out;
   uint32_t over = overwritten_input(n, choice.entry->can);
   c.in_place = over != TUTTI_NONE;
-  RenderedWork work = made(choice, c);
+  const RenderedWork& work = made(choice, c);
   if (choice.entry->can.library) check_library(work.list, k, inputs.size() + results.size());
   for (uint32_t v : results) {
     bool here = c.in_place && v == n.results[choice.entry->can.in_place->second];

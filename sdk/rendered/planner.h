@@ -42,8 +42,9 @@ class Planner : Schedule {
   /// Memory for a result: its state's or new; for other kernels than passes not memory that the kernel reads.
   uint32_t place_result(uint32_t v, const std::string& name, const std::vector<uint32_t>& in = {});
   void node(uint32_t k) override;
-  /// The work of a chosen entry; if a library declines the epilogue, that of the portable kernel.
-  RenderedWork made(const RenderChoice& choice, const RenderNodeView& c);
+  /// The work of a chosen entry; if a library declines the epilogue, that of the portable kernel. Valid until the next
+  /// call.
+  const RenderedWork& made(const RenderChoice& choice, const RenderNodeView& c);
   void structured(uint32_t k, const RenderChoice& choice);
   /// The memory of the input that the node's result may overwrite, or NONE.
   uint32_t overwritten_input(const Node& n, const Capabilities& can);
@@ -77,6 +78,7 @@ class Planner : Schedule {
 
   const Traits& traits_;
   RenderCache& cache_;
+  RenderedWork library_work_;  // what made() returned last for a library's entry
   uint64_t tuning_bytes_;
   std::vector<uint32_t> batch_end_;  // per node: the end of its batch group
   std::map<std::string, uint32_t> kernels_;

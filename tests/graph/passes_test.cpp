@@ -124,6 +124,20 @@ TEST(Legalize, AsksAboutEachSignatureOnceAndAllNewOnesTogether) {
   EXPECT_EQ(legalizer.signatures(), known);
 }
 
+TEST(Legalize, AsksAgainAfterAFailedQuestion) {
+  Graph g;
+  g.set_state("y", softmax(g.feed("x", {DType::f32, {3, 4}}), 1));
+  bool fails = true;
+  Legalizer legalizer([&](const Graph& asked) {
+    if (fails) throw Error(Code::device_lost, "gone");
+    return std::vector<Verdict>(asked.nodes().size(), Verdict{true, ""});
+  });
+  EXPECT_THROW(legalizer.run(g), Error);
+  EXPECT_EQ(legalizer.signatures(), 0u);
+  fails = false;
+  EXPECT_EQ(legalizer.run(g).nodes()[0].op, &softmax_op);
+}
+
 TEST(Legalize, ListsEveryNodeThatCannotBeDecomposed) {
   Graph g;
   Value x = g.feed("x", {DType::f32, {2, 2}}), y = g.feed("y", {DType::f32, {3, 3}});
