@@ -24,6 +24,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr size_t piece_bytes = size_t{4} << 20;  // larger messages stall what else travels
 constexpr double after_signal = 0.6;  // seconds of silence: a launcher that ends the ranks gives them about one
+constexpr double own_pause = 0.5;     // seconds between two polls that mean this process was stopped
 constexpr double elsewhere = 10;      // times the limit for a rank that compiles, evaluates or saves
 
 template <class T>
@@ -72,9 +73,15 @@ struct World::Impl {
   }
 
   void wait(uint64_t number) {
-    auto begun = Clock::now(), asked = begun;
+    const auto called = Clock::now();
+    auto begun = called, asked = called, last = called;
     while (!thread.wait_for(number, 50ms)) {
       auto now = Clock::now();
+      if (double gap = Seconds(now - last).count(); gap > own_pause) {  // the time stopped is not the others' silence
+        stopped = std::max(stopped, gap);
+        begun = now;
+      }
+      last = now;
       bool ending = options.interrupted && options.interrupted();
       if (Seconds(now - asked).count() > (ending ? 0.1 : 1.0)) {
         thread.ask();
@@ -82,7 +89,7 @@ struct World::Impl {
       }
       expect_company(number, begun, ending);
     }
-    waited += Seconds(Clock::now() - begun).count();
+    waited += Seconds(Clock::now() - called).count();
   }
 
   std::string what_of(uint64_t number) const {
@@ -99,6 +106,11 @@ struct World::Impl {
       double silent = Seconds(now - std::max(begun, peers[r].heard)).count();
       if (silent > (ending ? after_signal : options.timeout)) mute.insert(static_cast<int>(r));
     }
+    if (!mute.empty() && stopped > options.timeout)
+      throw Error(Code::timeout,
+                  fmt::format("rank {} was stopped for {:.1f} s (the limit is {:.1f} s), and rank {}{} does not answer",
+                              rank(), stopped, options.timeout, *mute.begin(), host(*mute.begin())),
+                  "go on from the last checkpoint: " + option_text("resume", "FILE"));
     if (!mute.empty())
       throw Error(Code::timeout,
                   fmt::format("rank {}{} has not answered for {:.1f} s: it has ended, or it hangs; rank {} waits in {}",
@@ -175,7 +187,7 @@ struct World::Impl {
   int64_t step = 0;
   std::string what;
   Clock::time_point step_began = Clock::now();
-  double longest_step = 0, waited = 0;
+  double longest_step = 0, waited = 0, stopped = 0;
   uint64_t sent = 0;
 };
 

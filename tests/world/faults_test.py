@@ -28,8 +28,10 @@ class Faults(ranks.Case):
         code, out, err = self.finished(child, within)
         self.assertNotEqual(code, 0, err)
         self.assertLess(time.monotonic() - begun, within)
-        self.assertRegex(err, rf"tutti: rank {rank} .*has not answered for .* waits in all_reduce \d+ \(step \d+\)")
-        self.assertEqual(len(re.findall("^tutti: ", err, re.M)), 1, err)
+        self.assertRegex(err, rf"tutti: rank {rank} .*has not answered for .* waits in \w+ \d+ \(step \d+\)")
+        others = re.findall(rf"^tutti: (?!rank {rank} \S+ has not answered).*", err, re.M)
+        self.assertFalse([o for o in others if not re.search(rf"rank {rank} was stopped for", o)], err)
+        self.assertEqual(len(re.findall(rf"^tutti: rank {rank} \S+ has not answered", err, re.M)), 1, err)
         return err
 
     def test_a_rank_that_is_killed(self):
