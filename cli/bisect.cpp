@@ -180,9 +180,9 @@ struct BisectCommand {
   }
 
   ordered_json document(bisect::BisectResult& r) const {
-    ordered_json out = {{"ok", r.findings.empty()},   {"model", run.model},       {"data", run.data},
-                        {"batch", run.trainer.batch}, {"steps", r.steps},         {"seed", run.trainer.seed},
-                        {"precision", run.precision}, {"nodes_per_step", r.nodes}};
+    ordered_json out = {{"ok", r.findings.empty()},           {"model", run.model},       {"data", run.data},
+                        {"batch", run.trainer.batch},         {"steps", r.steps},         {"seed", run.trainer.seed},
+                        {"precision", run.text("precision")}, {"nodes_per_step", r.nodes}};
     for (const bisect::BisectSide& s : r.sides)
       out["devices"].push_back({{"id", s.device.id},
                                 {"name", s.device.name},
@@ -206,7 +206,7 @@ struct BisectCommand {
     if (std::string weights = run.weights_file(); !weights.empty() && !weights.ends_with(".gguf"))
       throw invalid(fmt::format("--init {}: has no effect on `tutti bisect`, which uses random weights", weights),
                     "omit it");
-    if (parse_precision(run.precision) == Precision::tf32)
+    if (parse_precision(run.text("precision")) == Precision::tf32)
       throw invalid("--precision tf32: its matmuls are less precise than the error bounds of bisect",
                     "compare in f32 instead");
     if (file == "-") throw invalid("--save -: a replay file cannot be written to stdout", "name a file");
@@ -224,7 +224,7 @@ struct BisectCommand {
                                   .batch = run.trainer.batch,
                                   .steps = run.steps,
                                   .seed = run.trainer.seed,
-                                  .precision = parse_precision(run.precision)};
+                                  .precision = parse_precision(run.text("precision"))};
     options.watch = [](const std::string& what) {
       print_err("{}\n", what);
       catch_signals();
@@ -254,9 +254,9 @@ void add_bisect(CLI::App& app, Action& action) {
   c.run.add_to(*sub);
   c.run.leave_out_loading(*sub);
   for (const char* option :
-       {"device",  "fallback", "threads",   "epochs",    "accumulate", "recompute",    "memory-budget",
-        "augment", "mixup",    "normalise", "keep-last", "schedule",   "clip-norm",    "clip-value",
-        "ema",     "no-decay", "freeze",    "lora",      "lora-alpha", "lora-targets", "quantize"})
+       {"device", "fallback",  "threads",    "epochs",       "accumulate",   "recompute",  "memory-budget", "augment",
+        "mixup",  "normalise", "keep-last",  "schedule",     "clip-norm",    "clip-value", "ema",           "no-decay",
+        "freeze", "lora",      "lora-alpha", "lora-dropout", "lora-targets", "quantize"})
     c.run.leave_out(*sub, option);
   sub->get_option("--steps")->description("Steps to compare; stops at the first difference");
   sub->add_option("--a", c.a, "One device, as train --device takes it")->required();

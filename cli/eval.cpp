@@ -31,7 +31,7 @@ struct EvalCommand {
                                  {"checkpoint", model.path()},
                                  {"steps", trainer.steps()},
                                  {"data", run.data},
-                                 {"precision", run.precision},
+                                 {"precision", run.text("precision")},
                                  {"samples", score.samples},
                                  {"loss", score.loss},
                                  {"accuracy", nullptr},

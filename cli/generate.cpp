@@ -118,7 +118,7 @@ struct GenerateCommand {
                   {"tokens_per_s", rate},
                   {"weight_bytes", weight_bytes(trainer)},
                   {"planned_bytes", trainer.planned_bytes()},
-                  {"precision", run.precision}});
+                  {"precision", run.text("precision")}});
     else {
       fmt::print("\n");
       std::fflush(stdout);

@@ -19,10 +19,12 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
   for (const Hyperparameter& h : hyperparameters(optimizer))
     if (h.option == std::string_view("weight-decay") && !h.flag && *h.value > 0)
       all.push_back(fmt::format("--weight-decay {} pulls the weights to 0", *h.value));
-  if (!run.freeze.empty()) all.push_back(fmt::format("--freeze {}: these parameters are not trained", run.freeze));
+  if (const std::string& freeze = run.text("freeze"); !freeze.empty())
+    all.push_back(fmt::format("--freeze {}: these parameters are not trained", freeze));
   if (run.trainer.augment != "none")
     all.push_back(fmt::format("--augment {}: the images are different in every step", run.trainer.augment));
-  if (run.lora > 0) all.push_back(fmt::format("--lora {}: only adapters are trained", run.lora));
+  if (const std::string& lora = run.text("lora"); lora != "0")
+    all.push_back(fmt::format("--lora {}: only adapters are trained", lora));
   Graph step = Programs(run.make_task(set), program_options(run.trainer_options()))
                    .training(form_of(set, "one", false), run.trainer.batch);
   static const std::set<std::string> random = {"dropout", "uniform", "normal", "random_bits"};

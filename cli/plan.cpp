@@ -108,7 +108,7 @@ struct PlanCommand {
   Row plan(const Device& device, const std::string& precision, const data::Sources& data) const {
     Row row{device, precision, "", {}, {}};
     RunOptions one = run;
-    one.precision = precision;
+    one.texts.at("precision") = precision;
     try {
       TrainerOptions options = one.trainer_options();
       Task task = one.make_task(*data.train);
@@ -130,10 +130,10 @@ struct PlanCommand {
   }
 
   int operator()() {
-    std::vector<std::string> precisions = split(run.precision, ',');
+    std::vector<std::string> precisions = split(run.texts.at("precision"), ',');
     for (const std::string& p : precisions) parse_precision(p);
-    std::string all = run.precision;
-    run.precision = precisions.empty() ? "" : precisions[0];
+    std::string all = run.texts.at("precision");
+    run.texts.at("precision") = precisions.empty() ? "" : precisions[0];
     run.validate();
     data::Sources data = run.read_data();
     int64_t samples = data.train->size();
@@ -143,7 +143,7 @@ struct PlanCommand {
           fmt::format("--batch {} or less", samples));
     run.make_task(*data.train);  // its errors are the user's, not a device's
     run.check_recompute(*data.train, !json);
-    run.precision = all;
+    run.texts.at("precision") = all;
     std::vector<Row> rows;
     Registry::instance().renew();  // updates free memory
     for (const Device& d : devices_named(devices))

@@ -45,16 +45,6 @@ nn::Scheme parse_init(const std::string& name) {
   return it->second;
 }
 
-/// Parses --recompute.
-int64_t parse_blocks(const std::string& text) {
-  if (text == "all") return all_blocks;
-  auto blocks = parse_number<int64_t>(text);
-  if (!blocks || *blocks < 0)
-    throw invalid(fmt::format("--recompute {}: must be a number of blocks or all", text),
-                  "use an integer >= 0, or all");
-  return *blocks;
-}
-
 /// The numbers of --normalise data.
 std::string measured(const data::Source& train) {
   data::Pixels p = data::pixels_of(train);
@@ -93,7 +83,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   if (!fallback.empty()) all["fallback"] = fallback;
   all["data"] = data;  // the model's default may change in a later version
   all["batch"] = std::to_string(trainer.batch);
-  all["normalise"] = normalise;  // measured numbers for "data"
+  all["normalise"] = text("normalise");  // measured numbers for "data"
   all["optimizer"] = optimizer;
   if (steps > 0) all.erase("epochs");
   if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
@@ -165,7 +155,7 @@ data::Sources RunOptions::read_data() try {
     how.context = context;  // an error
   data::Sources all = data::open_data(data, how);
   vocabulary_ = all.train->vocabulary;
-  if (normalise == "data") normalise = measured(*all.train);
+  if (std::string& normalise = texts.at("normalise"); normalise == "data") normalise = measured(*all.train);
   return all;
 } catch (const Error& e) {
   rethrow(e);
@@ -243,11 +233,14 @@ void RunOptions::validate_each() const {
   tutti::check(trainer);
   for (auto [option, given] : machine_)  // refuses the values that mean "not set"
     if (!given->empty()) option->expect(option->number(trainer));
-  parse_blocks(recompute);
-  if (normalise != "data") nn::parse_normalise(normalise);
-  if (memory_budget > 0 && parse_blocks(recompute) > 0)
-    throw invalid(fmt::format("--recompute {}: has no effect with --memory-budget, which determines it", recompute),
-                  "omit one of the two");
+  OptionTexts known = texts;
+  if (text("normalise") == "data") known.erase("normalise");  // measured by read_data()
+  TrainerOptions parsed;
+  parse_texts(parsed, known);
+  if (memory_budget > 0 && parsed.recompute > 0)
+    throw invalid(
+        fmt::format("--recompute {}: has no effect with --memory-budget, which determines it", text("recompute")),
+        "omit one of the two");
   at_least("--epochs", static_cast<double>(epochs), 1);
   at_least("--steps", static_cast<double>(steps), 0);
   at_least("--threads", threads, 0);
@@ -255,21 +248,12 @@ void RunOptions::validate_each() const {
   for (const auto& [option, value] : hyperparameters)
     if (given(option)) at_least(("--" + option).c_str(), *value, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
-  parse_precision(precision);
-  if (!quantize.empty()) parse_quantize(quantize);
-  parse_schedule(schedule, int64_t{1} << 30);
-  at_least("--lora", static_cast<double>(lora), 0);
   definition().size(size);
   if (!loss.empty()) find_loss(loss);
   nn::activation(activation);
   definition().check(model_options());
   if (steps > 0 && epochs != 1 && typed("steps") && typed("epochs"))  // run files name both
     throw invalid(fmt::format("--epochs {}: has no effect with --steps {}", epochs, steps), "omit one of the two");
-  const RunOptions plain;  // defaults in a run file are not an error
-  for (const auto& [option, set] : {std::pair{"lora-alpha", lora_alpha != plain.lora_alpha},
-                                    std::pair{"lora-targets", lora_targets != plain.lora_targets}})
-    if (lora == 0 && set && typed(option))
-      throw invalid(fmt::format("--{}: has no effect without --lora", option), "enable adapters: --lora 8");
 }
 
 /// Whether the model accepts this option; true for options that do not belong to the model.
@@ -308,19 +292,11 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   const ModelSize& chosen = definition().size(size);
   TrainerOptions t = trainer;
   t.optimizer = make_optimizer();
-  if (total_steps > 0) t.schedule = parse_schedule(schedule, total_steps);
-  t.plateau = parse_plateau(schedule);
-  t.lora = adapters();
-  t.recompute = parse_blocks(recompute);
+  parse_texts(t, texts, total_steps > 0 ? total_steps : -1);
   t.eval_batch = fixed_batch().value_or(chosen.eval_batch);
-  t.normalise = nn::parse_normalise(normalise);
-  for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
-  for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   // Logits of a large vocabulary need much memory: a smaller training batch also limits the evaluation batch.
   int64_t part = trainer.batch / parts_of(trainer);
   if (definition().context && part > 0 && part < chosen.batch) t.eval_batch = std::min(t.eval_batch, part);
-  t.precision = parse_precision(precision);
-  if (!quantize.empty()) t.frozen = parse_quantize(quantize);
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
@@ -362,15 +338,7 @@ TrainerOptions RunOptions::inference_options() const {
 }
 
 HostTensors RunOptions::weights(const std::string& file) const {
-  return file.ends_with(".onnx") ? onnx::read(file).weights : read_weights(file, !quantize.empty());
-}
-
-std::optional<nn::Lora> RunOptions::adapters() const {
-  if (lora == 0) return {};
-  nn::Lora l{.rank = lora, .alpha = lora_alpha != 0 ? lora_alpha : 2 * static_cast<double>(lora), .targets = {}};
-  for (const std::string& target : split(lora_targets, ',')) l.targets.push_back(target);
-  l.check();
-  return l;
+  return file.ends_with(".onnx") ? onnx::read(file).weights : read_weights(file, !text("quantize").empty());
 }
 
 std::unique_ptr<data::Tokenizer> RunOptions::open_tokenizer() const {

@@ -17,25 +17,20 @@ namespace tutti::cli {
 struct RunOptions {
   /// The options that the trainer has records of. Batch 0: the model's.
   TrainerOptions trainer{.batch = 0, .augment = "none"};
+  OptionTexts texts = default_texts();  ///< of those with a parser
   std::string model, size, layers, activation = "relu", init = "torch", data;
   std::string tokenizer = "chars";
   double dropout = 0;
   int64_t context = 0, epochs = 1, steps = 0;
-  std::string recompute = "0";  ///< "all", or how many of the model's blocks
-  uint64_t memory_budget = 0;   ///< bytes; 0: none
-  std::string normalise = "none";
-  std::string schedule = "constant", no_decay, freeze;
-  int64_t lora = 0;
-  double lora_alpha = 0;
-  std::string quantize;  ///< "", int8 or int4
-  std::string lora_targets = "q_proj,k_proj,v_proj,o_proj";
-  std::string loss;  ///< of a model from a file; "": the file's
+  uint64_t memory_budget = 0;  ///< bytes; 0: none
+  std::string loss;            ///< of a model from a file; "": the file's
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
-  std::string precision = "f32";
   std::string device = "auto", fallback;
   int threads = 0;
 
+  /// The text of an option with a parser.
+  const std::string& text(std::string_view option) const { return texts.find(option)->second; }
   /// Declares them on a subcommand. All but --device, --fallback, --threads, --workers and --prefetch are remembered in
   /// checkpoints.
   void add_to(CLI::App& sub);
@@ -81,8 +76,6 @@ struct RunOptions {
   Optimizer make_optimizer() const;
   /// The weights of a file in the format of --quantize.
   HostTensors weights(const std::string& file) const;
-  /// The adapters of --lora and its options; none without it.
-  std::optional<nn::Lora> adapters() const;
   /// The tokenizer of the checkpoint's text data.
   std::unique_ptr<data::Tokenizer> open_tokenizer() const;
   /// The weights file of --init; "" if --init is a random initialization.
@@ -108,8 +101,6 @@ struct RunOptions {
   void add_data(CLI::App& sub);
   void add_trainer(CLI::App& sub);
   void add_training(CLI::App& sub);
-  void add_updates(CLI::App& sub);  ///< how gradients become updates
-  void add_adapters(CLI::App& sub);
   void add_device(CLI::App& sub);
   void add_hyperparameters(CLI::App& sub, const char* group);
   /// Whether a hyperparameter differs from the optimizer's default.

@@ -31,8 +31,6 @@ void RunOptions::add_to(CLI::App& sub) {
   add_data(sub);
   add_trainer(sub);
   add_training(sub);
-  add_updates(sub);
-  add_adapters(sub);
   add_device(sub);
 }
 
@@ -67,20 +65,10 @@ void RunOptions::add_data(CLI::App& sub) {
   declare(sub.add_option("--tokenizer", tokenizer,
                          "Text tokenizer: bytes, chars, bpe:FOLDER (GPT-2's vocab.json and merges.txt), or gguf:FILE"),
           d);
-  declare(
-      sub.add_option("--normalise", normalise,
-                     "Normalize images to mean 0 and standard deviation 1 in the model's first step: none, imagenet, "
-                     "cifar10, mnist, data (measured on the training set), or MEAN:STD (each a number, or one per "
-                     "channel separated by commas; for pixels from 0 to 1)"),
-      d);
 }
 
 void RunOptions::add_training(CLI::App& sub) {
   const char* t = "Training";
-  declare(sub.add_option("--recompute", recompute,
-                         "Activation checkpointing: all, or the number of blocks, from the first, whose activations "
-                         "the backward pass recomputes instead of storing them"),
-          t);
   declare(sub.add_option("--memory-budget", memory_budget,
                          "Limit on the run's device memory (2GiB, 1.5GiB, 800MiB): recomputes as few blocks as needed")
               ->transform(CLI::Validator(size_in_bytes, ""))
@@ -96,41 +84,7 @@ void RunOptions::add_training(CLI::App& sub) {
                              all_optimizers(), [](const Optimizer& o) { return name(o); }, ", ") +
                              " (the model's unless given)"),
           t);
-}
-
-void RunOptions::add_updates(CLI::App& sub) {
-  const char* t = "Training";
   add_hyperparameters(sub, t);
-  declare(sub.add_option("--schedule", schedule,
-                         "Learning rate schedule: constant, step:EVERY[:GAMMA], multi_step:A,B[:GAMMA], "
-                         "exponential:GAMMA, cosine[:LOW[:RESTARTS]], linear, one_cycle[:RISE], each optionally after "
-                         "warmup:STEPS+; plateau[:FACTOR[:PATIENCE]] follows the test loss"),
-          t);
-  declare(sub.add_option("--no-decay", no_decay,
-                         "Parameters without weight decay: patterns separated by commas, for example \"*.bias\""),
-          t);
-  declare(sub.add_option("--freeze", freeze, "Parameters that are not trained: patterns separated by commas"), t);
-}
-
-void RunOptions::add_adapters(CLI::App& sub) {
-  const char* t = "Training";
-  declare(sub.add_option("--lora", lora, "Rank of LoRA adapters, which are trained instead of the weights (0: off)")
-              ->check(whole<int64_t>),
-          t);
-  declare(sub.add_option("--lora-alpha", lora_alpha, "LoRA alpha; the scale is alpha / rank (0: twice the rank)")
-              ->check(real),
-          t);
-  declare(sub.add_option("--lora-targets", lora_targets,
-                         "Linear modules with LoRA adapters: names or patterns separated by commas"),
-          t);
-  declare(sub.add_option("--quantize", quantize,
-                         "int8 or int4: keep weights that are not trained in quantized blocks (those of a GGUF file "
-                         "stay as they are)"),
-          t);
-  declare(sub.add_option("--precision", precision,
-                         "f32, tf32 (NVIDIA GPUs), bf16 or f16 (mixed precision with f32 weights; f16 with dynamic "
-                         "loss scaling), or f64 (reference)"),
-          t);
 }
 
 void RunOptions::add_device(CLI::App& sub) {
@@ -149,6 +103,10 @@ void RunOptions::add_trainer(CLI::App& sub) {
   for (const TrainerOption& option : tutti::trainer_options()) {
     if (option.scope == TrainerOption::Scope::library) continue;
     const std::string flag = fmt::format("--{}", option.name);
+    if (option.parse) {
+      declare(sub.add_option(flag, texts.at(std::string(option.name)), option.doc), option.group.data());
+      continue;
+    }
     CLI::Option* added = std::visit(
         [&](auto member) {
           auto& value = trainer.*member;
@@ -197,7 +155,7 @@ void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
 }
 
 void RunOptions::hide_training(CLI::App& sub, const std::set<std::string>& unused) {
-  unused_ = {"epochs", "steps", "optimizer", "recompute", "memory-budget", "dropout", "schedule", "no-decay", "freeze"};
+  unused_ = {"epochs", "steps", "optimizer", "memory-budget", "dropout"};
   for (const TrainerOption& option : tutti::trainer_options())
     if (option.scope == TrainerOption::Scope::training) unused_.emplace(option.name);
   for (const auto& [option, value] : hyperparameters) unused_.insert(option);

@@ -42,9 +42,10 @@ void TrainCommand::check_options() const {
   if (patience < 0 || (patience > 0 && no_eval))
     throw invalid(fmt::format("--patience {}: must be at least 1, and needs the test loss", patience),
                   "use 1 or more, without --no-eval");
-  if (no_eval && parse_plateau(run.schedule))
-    throw invalid(fmt::format("--schedule {}: needs the test loss, which --no-eval does not compute", run.schedule),
-                  "omit --schedule or --no-eval");
+  if (no_eval && parse_plateau(run.text("schedule")))
+    throw invalid(
+        fmt::format("--schedule {}: needs the test loss, which --no-eval does not compute", run.text("schedule")),
+        "omit --schedule or --no-eval");
   if (keep < 1)
     throw invalid(fmt::format("--keep {}: must be at least 1, because the newest checkpoint is always kept", keep),
                   "1 or more");
@@ -59,7 +60,7 @@ void TrainCommand::check_options() const {
   if (ranks.writes())
     check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
                              Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
-  if (!adapters.empty() && run.lora == 0)
+  if (!adapters.empty() && run.text("lora") == "0")
     throw invalid(fmt::format("--adapters {}: the run trains no adapters", adapters), "enable adapters: --lora 8");
   if (norms < 0) throw invalid(fmt::format("--norms {}: expected a number of steps", norms), "0 or more");
   if (norms > 0 && log_dir.empty())
@@ -124,7 +125,7 @@ int TrainCommand::train_overfit(const Device& device, Trainer& trainer, const da
     throw Error(Code::internal, e.what(), e.remedy);
   }
   progress.clear();
-  profile.finish(parse_precision(run.precision), run.threads, quiet);
+  profile.finish(parse_precision(run.text("precision")), run.threads, quiet);
   return report(device, trainer, o);
 }
 

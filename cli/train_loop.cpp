@@ -59,7 +59,7 @@ int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
     print_err(
         "epoch {} starts again from its beginning: the training set has {} samples, but had {} when {} was saved\n",
         now.epoch + 1, now.samples, before.samples, resume);
-  trainer.set_schedule(parse_schedule(run.schedule, std::max<int64_t>(trainer.steps() + now.ahead + left, 1)));
+  trainer.set_schedule(parse_schedule(run.text("schedule"), std::max<int64_t>(trainer.steps() + now.ahead + left, 1)));
   return trainer.steps() + left;
 }
 
@@ -67,7 +67,7 @@ void TrainCommand::save_weights(Trainer& trainer) {
   if (adapters.empty() && merged.empty()) return;
   HostTensors all;
   for (const nn::Parameter& p : trainer.model_states()) all.emplace(p.name, trainer.state(p.name));
-  nn::Lora lora = run.adapters().value_or(nn::Lora{});
+  nn::Lora lora = run.trainer_options().lora.value_or(nn::Lora{});
   if (!adapters.empty()) write_adapters(adapters, all, lora);
   if (!merged.empty()) write_checkpoint(merged, {tutti::merged(all, lora), {{"format", "pt"}}});
   wrote_weights = true;

@@ -83,7 +83,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"accumulate", run.trainer.accumulate},
                              {"optimizer", run.optimizer},
                              {"data", run.data},
-                             {"precision", run.precision},
+                             {"precision", run.text("precision")},
                              {"loss_scale", scale ? nlohmann::json(*scale) : nlohmann::json()},
                              {"skipped_steps", trainer.skipped_steps()},
                              {"checkpoint", checkpoint},
@@ -114,8 +114,8 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
       fmt::print("{:<10} {:.2f} % (test loss {:.4f})\n", name, 100 * value, o.score.loss);
     fmt::print("memory     {} planned, {} used at most\nstate      {}\n", bytes_text(trainer.planned_bytes()),
                bytes_text(trainer.peak_bytes()), out.at("state_hash").get<std::string>());
-    if (run.precision != "f32")
-      fmt::print("precision  {}{}\n", run.precision,
+    if (run.text("precision") != "f32")
+      fmt::print("precision  {}{}\n", run.text("precision"),
                  scale ? fmt::format(", loss scale {}, {} steps skipped", *scale, trainer.skipped_steps()) : "");
     if (!ranks.alone())
       fmt::print("ranks      {} ({}), {} sent by each, {:.1f} s waited\n", ranks.ranks(), run.trainer.reduce,

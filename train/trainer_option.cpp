@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 
 #include "core/base/option_text.h"
+#include "core/base/text.h"
 #include "data/augment.h"
 #include "data/transform.h"
 #include "nn/mixup.h"
@@ -122,13 +124,6 @@ std::vector<TrainerOption> training_records() {
        .doc = "Decay of an exponential moving average of the weights, which evaluation uses (0: off)",
        .low = 0,
        .below = 1},
-      {.name = "recompute",
-       .group = "Training",
-       .field = &T::recompute,
-       .doc = "Activation checkpointing: the number of blocks, from the first, whose activations the backward pass "
-              "recomputes instead of storing them",
-       .scope = library,
-       .low = 0},
       {.name = "norms-every",
        .group = "Training",
        .field = &T::norms_every,
@@ -150,15 +145,169 @@ std::vector<TrainerOption> training_records() {
   };
 }
 
+void set_recompute(TrainerOptions& o, const std::string& text, int64_t) {
+  auto blocks = text == "all" ? all_blocks : parse_number<int64_t>(text);
+  if (!blocks || *blocks < 0)
+    throw invalid(fmt::format("{}: must be a number of blocks or all", option_text("recompute", text)),
+                  "use an integer >= 0, or all");
+  o.recompute = *blocks;
+}
+
+double number_of(std::string_view option, const std::string& text) {
+  auto x = parse_number<double>(text);
+  if (!x || !std::isfinite(*x)) throw invalid(fmt::format("{}: is not a finite number", option_text(option, text)));
+  return *x;
+}
+
+/// The adapters of an option that `lora` must precede.
+nn::Lora& adapters_of(TrainerOptions& o, std::string_view option, const std::string& text) {
+  if (!o.lora)
+    throw invalid(fmt::format("{}: has no effect without {}", option_text(option, text), option_text("lora")),
+                  "enable adapters: " + option_text("lora", int64_t{8}));
+  return *o.lora;
+}
+
+void set_lora(TrainerOptions& o, const std::string& text, int64_t) {
+  auto rank = parse_number<int64_t>(text);
+  if (!rank || *rank < 0)
+    throw invalid(fmt::format("{}: is not a rank", option_text("lora", text)), "use an integer >= 0 (0: off)");
+  o.lora.reset();
+  if (*rank > 0) o.lora = nn::Lora{.rank = *rank, .alpha = 2 * static_cast<double>(*rank)};
+}
+
+std::vector<TrainerOption> adapter_records() {
+  using T = TrainerOptions;
+  using enum TrainerOption::Scope;
+  return {
+      {.name = "lora",
+       .group = "Training",
+       .parse = set_lora,
+       .doc = "Rank of LoRA adapters, which are trained instead of the weights (0: off)",
+       .text = "0"},
+      {.name = "lora-alpha",
+       .group = "Training",
+       .parse =
+           [](T& o, const std::string& text, int64_t) {
+             double alpha = number_of("lora-alpha", text);
+             if (nn::Lora& l = adapters_of(o, "lora-alpha", text); alpha != 0) l.alpha = alpha;
+             o.lora->check();
+           },
+       .doc = "LoRA alpha; the scale is alpha / rank (0: twice the rank)",
+       .text = "0"},
+      {.name = "lora-dropout",
+       .group = "Training",
+       .parse =
+           [](T& o, const std::string& text, int64_t) {
+             adapters_of(o, "lora-dropout", text).dropout = number_of("lora-dropout", text);
+             o.lora->check();
+           },
+       .doc = "Dropout probability of the adapters' inputs, in [0, 1)",
+       .text = "0"},
+      {.name = "lora-targets",
+       .group = "Training",
+       .parse =
+           [](T& o, const std::string& text, int64_t) {
+             adapters_of(o, "lora-targets", text).targets = split(text, ',');
+             o.lora->check();
+           },
+       .doc = "Linear modules with LoRA adapters: names or patterns separated by commas",
+       .text = fmt::format("{}", fmt::join(nn::Lora{}.targets, ","))},
+      {.name = "quantize",
+       .group = "Training",
+       .parse = [](T& o, const std::string& text,
+                   int64_t) { o.frozen = text.empty() ? nn::WeightFormat::compute : parse_quantize(text); },
+       .doc = "int8 or int4: keep weights that are not trained in quantized blocks (those of a GGUF file stay as they "
+              "are)"},
+  };
+}
+
+std::vector<TrainerOption> update_records() {
+  using T = TrainerOptions;
+  using enum TrainerOption::Scope;
+  return {
+      {.name = "schedule",
+       .group = "Training",
+       .parse =
+           [](T& o, const std::string& text, int64_t total_steps) {
+             o.plateau = parse_plateau(text);
+             Schedule parsed = parse_schedule(text, total_steps >= 0 ? total_steps : int64_t{1} << 30);
+             if (total_steps >= 0) o.schedule = parsed;
+           },
+       .doc = "Learning rate schedule: constant, step:EVERY[:GAMMA], multi_step:A,B[:GAMMA], exponential:GAMMA, "
+              "cosine[:LOW[:RESTARTS]], linear, one_cycle[:RISE], each optionally after warmup:STEPS+; "
+              "plateau[:FACTOR[:PATIENCE]] follows the test loss",
+       .scope = training,
+       .text = "constant"},
+      {.name = "no-decay",
+       .group = "Training",
+       .parse =
+           [](T& o, const std::string& text, int64_t) {
+             for (const std::string& pattern : split(text, ','))
+               o.groups.push_back({.pattern = pattern, .decay = false});
+           },
+       .doc = "Parameters without weight decay: patterns separated by commas, for example \"*.bias\"",
+       .scope = training},
+      {.name = "freeze",
+       .group = "Training",
+       .parse =
+           [](T& o, const std::string& text, int64_t) {
+             for (const std::string& pattern : split(text, ','))
+               o.groups.push_back({.pattern = pattern, .frozen = true});
+           },
+       .doc = "Parameters that are not trained: patterns separated by commas",
+       .scope = training},
+      {.name = "recompute",
+       .group = "Training",
+       .parse = set_recompute,
+       .doc = "Activation checkpointing: all, or the number of blocks, from the first, whose activations the backward "
+              "pass recomputes instead of storing them",
+       .scope = training,
+       .text = "0"},
+      {.name = "precision",
+       .group = "Training",
+       .parse = [](T& o, const std::string& text, int64_t) { o.precision = parse_precision(text); },
+       .doc = "f32, tf32 (NVIDIA GPUs), bf16 or f16 (mixed precision with f32 weights; f16 with dynamic loss scaling), "
+              "or f64 (reference)",
+       .text = "f32"},
+      {.name = "loss-scale",
+       .group = "Training",
+       .parse = [](T& o, const std::string& text, int64_t) { o.loss_scaling.initial = number_of("loss-scale", text); },
+       .doc = "Initial loss scale of f16",
+       .scope = library,
+       .text = fmt::format("{}", LossScaling{}.initial)},
+      {.name = "normalise",
+       .group = "Data",
+       .parse = [](T& o, const std::string& text, int64_t) { o.normalise = nn::parse_normalise(text); },
+       .doc = "Normalize images to mean 0 and standard deviation 1 in the model's first step: none, imagenet, cifar10, "
+              "mnist, data (measured on the training set; command line only), or MEAN:STD (each a number, or one per "
+              "channel separated by commas; for pixels from 0 to 1)",
+       .text = "none"},
+  };
+}
+
 }  // namespace
 
 std::span<const TrainerOption> trainer_options() {
   static const std::vector<TrainerOption> all = [] {
-    std::vector<TrainerOption> both = data_records();
-    std::ranges::move(training_records(), std::back_inserter(both));
-    return both;
+    std::vector<TrainerOption> joined = data_records();
+    for (auto records : {training_records, update_records, adapter_records})
+      std::ranges::move(records(), std::back_inserter(joined));
+    return joined;
   }();
   return all;
+}
+
+OptionTexts default_texts() {
+  OptionTexts texts;
+  for (const TrainerOption& option : trainer_options())
+    if (option.parse) texts.emplace(option.name, option.text);
+  return texts;
+}
+
+void parse_texts(TrainerOptions& options, const OptionTexts& texts, int64_t total_steps) {
+  for (const TrainerOption& option : trainer_options())
+    if (auto it = texts.find(option.name); it != texts.end() && option.parse && it->second != option.text)
+      option.parse(options, it->second, total_steps);
 }
 
 std::string TrainerOption::keyword() const {
@@ -168,6 +317,7 @@ std::string TrainerOption::keyword() const {
 }
 
 double TrainerOption::number(const TrainerOptions& options) const {
+  if (parse) return std::numeric_limits<double>::quiet_NaN();
   return std::visit(
       [&](auto member) {
         using V = std::remove_cvref_t<decltype(options.*member)>;

@@ -1,6 +1,8 @@
 // The options of a trainer as records, used by the command line, run files, checkpoints and Python.
 #pragma once
+#include <functional>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,8 +12,11 @@
 
 namespace tutti {
 
-/// One field of TrainerOptions that is a number, a switch or a text. Its record is in trainer_option.cpp.
+/// One option of a trainer. Its record is in trainer_option.cpp.
 struct TUTTI_API TrainerOption {
+  /// Sets fields from the option's text. `total_steps`: of the run, for schedules; -1 if not known yet, and then
+  /// schedules are only checked. Throws Error(invalid).
+  using Parser = void (*)(TrainerOptions& options, const std::string& text, int64_t total_steps);
   using Field = std::variant<bool TrainerOptions::*, int TrainerOptions::*, int64_t TrainerOptions::*,
                              uint64_t TrainerOptions::*, double TrainerOptions::*, std::string TrainerOptions::*>;
   enum class Scope {
@@ -23,12 +28,14 @@ struct TUTTI_API TrainerOption {
 
   std::string_view name;   ///< "clip-norm": `--clip-norm`, and `clip_norm` in Python
   std::string_view group;  ///< heading in help texts
-  Field field;
+  Field field = {};        ///< null if there is a parser
+  Parser parse = nullptr;  ///< of an option that is a text
   std::string doc;
   Scope scope = Scope::run;
   /// Numbers are in [low, below), or equal to `unset`.
   double low = -std::numeric_limits<double>::infinity(), below = std::numeric_limits<double>::infinity();
   double unset = std::numeric_limits<double>::quiet_NaN();  ///< the number that means "chosen by the trainer"
+  std::string text = {};                                    ///< default of an option with a parser
   /// A check of the text or number beyond its range: throws Error(invalid).
   void (*check)(const TrainerOptions&) = nullptr;
 
@@ -42,5 +49,12 @@ struct TUTTI_API TrainerOption {
 
 /// All options, in the order of help texts.
 TUTTI_API std::span<const TrainerOption> trainer_options();
+
+/// Texts of the options with a parser, by name ("clip-norm").
+using OptionTexts = std::map<std::string, std::string, std::less<>>;
+/// The default texts.
+TUTTI_API OptionTexts default_texts();
+/// Parses texts into `options`, in the order of the records. Throws Error(invalid), also for an option without effect.
+TUTTI_API void parse_texts(TrainerOptions& options, const OptionTexts& texts, int64_t total_steps = -1);
 
 }  // namespace tutti

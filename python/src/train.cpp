@@ -122,15 +122,21 @@ UpdateFunction update_of(nb::object function) {
 /// Options passed by the Python class, named as in TrainerOptions.
 TrainerOptions options_of(const nb::dict& d) {
   TrainerOptions o;
-  for (const TrainerOption& option : trainer_options())
-    if (std::string key = option.keyword(); d.contains(key.c_str()))
+  OptionTexts texts;
+  for (const TrainerOption& option : trainer_options()) {
+    std::string key = option.keyword();
+    if (!d.contains(key.c_str())) continue;
+    if (option.parse)
+      texts.emplace(option.name, nb::cast<std::string>(nb::str(nb::handle(d[key.c_str()]))));
+    else
       std::visit(
           [&](auto member) {
             auto& value = o.*member;
             value = nb::cast<std::remove_reference_t<decltype(value)>>(d[key.c_str()]);
           },
           option.field);
-  if (d.contains("normalise")) o.normalise = nn::parse_normalise(nb::cast<std::string>(d["normalise"]));
+  }
+  parse_texts(o, texts, d.contains("total") ? nb::cast<int64_t>(d["total"]) : 0);
   if (d.contains("device_options"))
     o.device_options = nb::cast<std::map<std::string, std::string>>(d["device_options"]);
   if (d.contains("optimizer")) {
@@ -138,28 +144,13 @@ TrainerOptions options_of(const nb::dict& d) {
     o.optimizer = optimizer_of(kind, given);
   }
   if (d.contains("update")) o.update = update_of(nb::borrow(d["update"]));
-  if (d.contains("precision")) o.precision = parse_precision(nb::cast<std::string>(d["precision"]));
-  if (d.contains("quantize")) o.frozen = parse_quantize(nb::cast<std::string>(d["quantize"]));
-  if (d.contains("loss_scale")) o.loss_scaling.initial = nb::cast<double>(d["loss_scale"]);
   if (d.contains("fallback")) o.fallback = fallback_named(nb::cast<std::string>(d["fallback"]));
-  if (d.contains("schedule")) {
-    if (nb::callable::check_(d["schedule"])) {  // the factor on the learning rate, called before every step
-      Callback f = callback(nb::borrow(d["schedule"]));
-      o.schedule = [f](int64_t step) {
-        nb::gil_scoped_acquire gil;
-        return nb::cast<double>((*f)(step));
-      };
-    } else {
-      auto [text, total] = nb::cast<std::pair<std::string, int64_t>>(d["schedule"]);
-      o.plateau = parse_plateau(text);
-      if (!o.plateau) o.schedule = parse_schedule(text, total);
-    }
-  }
-  if (d.contains("lora")) {
-    auto [rank, alpha, dropout, targets] =
-        nb::cast<std::tuple<int64_t, double, double, std::vector<std::string>>>(d["lora"]);
-    o.lora = nn::Lora{.rank = rank, .alpha = alpha, .dropout = dropout, .targets = targets};
-    o.lora->check();
+  if (d.contains("factor")) {  // the factor on the learning rate, called before every step
+    Callback f = callback(nb::borrow(d["factor"]));
+    o.schedule = [f](int64_t step) {
+      nb::gil_scoped_acquire gil;
+      return nb::cast<double>((*f)(step));
+    };
   }
   if (d.contains("groups"))
     for (nb::handle h : nb::cast<nb::list>(d["groups"])) {
@@ -335,7 +326,9 @@ static void bind_trainer_options(nb::module_& m) {
     for (const TrainerOption& option : trainer_options())
       all.append(nb::make_tuple(
           option.keyword(),
-          std::visit([](auto member) -> nb::object { return nb::cast(TrainerOptions{}.*member); }, option.field),
+          option.parse
+              ? nb::cast(option.text)
+              : std::visit([](auto member) -> nb::object { return nb::cast(TrainerOptions{}.*member); }, option.field),
           option.doc, option.scope != TrainerOption::Scope::library));
     return all;
   });
@@ -376,7 +369,6 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
 void bind_trainer(nb::module_& m) {
   m.def("used_by_the_run", &used_by_the_run);
   bind_trainer_options(m);
-  m.attr("all_blocks") = all_blocks;
   nb::class_<PyTrainer> trainer(m, "Trainer");
   trainer
       .def("__init__",

@@ -97,7 +97,6 @@ class Trainer:
 
     device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them
     optimizer   one of tutti.optim
-    precision   "f32", "tf32", "bf16" or "f16" (mixed precision with f32 weights)
     normalise   normalizes images to mean 0 and standard deviation 1 as the model's first step: "imagenet", "cifar10",
                 "mnist", "0.5:0.25", or (mean, std) of pixels in [0, 1], each a number or one per channel; stored in
                 checkpoints
@@ -106,8 +105,7 @@ class Trainer:
     groups      ParameterGroups
     update      an optimizer's update of one's own, in place of the optimizer's: a function of (graph, [(name, value)] of the parameters,
                 their gradients, rate, steps done) that sets their states, and its own "optimizer.…", by graph.set_state
-    lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj"))
-    quantize    "int8" or "int4": store weights that are not trained in quantized blocks; with `lora` or frozen groups
+    lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj")), or a rank
     fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
     options     keyword arguments for the other fields of C++'s TrainerOptions, such as batch=32: help(tutti.Trainer) and docs/RUNS.md
                 list them
@@ -118,28 +116,31 @@ class Trainer:
 
     def __init__(self, task: _core.Task, device: str = "auto", optimizer: Optimizer | None = None,
                  schedule: str | Callable[[int], float] | None = None, total: int | None = None,
-                 groups: Iterable[ParameterGroup] = (), lora: Lora | None = None,
+                 groups: Iterable[ParameterGroup] = (), lora: Lora | int | None = None,
                  normalise: str | tuple[Numbers, Numbers] | None = None, update: Callable[..., None] | None = None,
                  **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
-        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "precision", "quantize", "loss_scale", "fallback")
+        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "fallback")
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
         options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}
         options["groups"] = [dataclasses.astuple(g) for g in groups]
-        if lora is not None:
-            options["lora"] = lora.rank, float(lora.alpha), float(lora.dropout), list(lora.targets)
+        if isinstance(lora, Lora):
+            options |= {"lora": lora.rank, "lora_alpha": float(lora.alpha), "lora_dropout": float(lora.dropout),
+                        "lora_targets": ",".join(lora.targets)}
+        elif lora is not None:
+            options["lora"] = lora
         if normalise is not None:
             options["normalise"] = normalise if isinstance(normalise, str) else ":".join(map(_listed, normalise))
-        if options.get("recompute") == "all":
-            options["recompute"] = _core.all_blocks
         if update is not None:
             options["update"] = update
-        if schedule:
-            options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
+        if callable(schedule):
+            options["factor"] = schedule
+        elif schedule:
+            options |= {"schedule": schedule, "total": total or 0}
         self.task, self.optimizer = task, optimizer
         self._batch, self._keep_last = options.get("batch", 64), options.get("keep_last", False)
         self._ahead = 0 if options.get("workers") == 0 else options.get("prefetch", 0) or 2  # for iterables
@@ -303,6 +304,8 @@ class Trainer:
 def _option_lines():
     """The options that have records, one paragraph each, for the docstring."""
     for name, default, doc, _ in _core.trainer_options():
+        if f"    {name} " in (Trainer.__doc__ or ""):
+            continue
         text = f"{name:<11} {doc}" + (f" (default {default})" if default and default != -1 else "")
         yield textwrap.fill(text, 128, initial_indent=4 * " ", subsequent_indent=16 * " ")
 

@@ -108,6 +108,20 @@ class TrainerOptions(unittest.TestCase):
         with self.assertRaisesRegex(tutti.InvalidError, "quantize='?int3'?: unknown"):
             trainer(quantize="int3")
 
+    def test_options_that_are_texts(self):
+        t = trainer(freeze="body.0.*", no_decay="*.bias", optimizer=tutti.optim.Adam(lr=1e-2, weight_decay=0.01), lora=0, precision="bf16", recompute=0)
+        t.fit(quadrants(), steps=1)
+        before = t.state_dict()
+        t.fit(quadrants(), steps=2)
+        moved = {name for name, w in t.state_dict().items() if not np.array_equal(w, before[name])}
+        self.assertTrue(moved)
+        self.assertFalse([name for name in moved if name.startswith("body.0.")])
+        for options, message in (({"lora_alpha": 3}, "lora_alpha=3: has no effect without lora"), ({"lora": -1}, "lora=-1: is not a rank"),
+                                 ({"schedule": "cosine"}, "schedule='?cosine'?"), ({"normalise": "data"}, "no training set"),
+                                 ({"recompute": "some"}, "recompute='?some'?: must be")):
+            with self.assertRaisesRegex(tutti.InvalidError, message):
+                trainer(**options)
+
     def test_docs_list_their_records(self):
         docs = (pathlib.Path(__file__).parents[2] / "docs/RUNS.md").read_text()
         for name, default, doc, command in tutti._core.trainer_options():
