@@ -85,7 +85,7 @@ Schedule exponential_schedule(double gamma) {
 }
 
 Schedule cosine_schedule(int64_t total, double low, int64_t restarts) {
-  expect(total >= 1, fmt::format("{} steps", total), "at least 1");
+  expect(total >= 1, fmt::format("a run of {} steps (total)", total), "at least 1");
   expect(restarts >= 1 && restarts <= total, fmt::format("{} restarts", restarts), "from 1 to the number of steps");
   return [=](int64_t step) {
     if (step >= total) return low;
@@ -95,12 +95,12 @@ Schedule cosine_schedule(int64_t total, double low, int64_t restarts) {
 }
 
 Schedule linear_schedule(int64_t total) {
-  expect(total >= 1, fmt::format("{} steps", total), "at least 1");
+  expect(total >= 1, fmt::format("a run of {} steps (total)", total), "at least 1");
   return [=](int64_t step) { return std::max(0.0, 1 - static_cast<double>(step) / static_cast<double>(total)); };
 }
 
 Schedule one_cycle_schedule(int64_t total, double rise) {
-  expect(total >= 1, fmt::format("{} steps", total), "at least 1");
+  expect(total >= 1, fmt::format("a run of {} steps (total)", total), "at least 1");
   expect(rise > 0 && rise < 1, fmt::format("rise {}", rise), "above 0 and below 1");
   constexpr double first = 1.0 / 25, last = first / 1e4;
   return [=](int64_t step) {

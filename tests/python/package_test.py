@@ -117,7 +117,7 @@ class TrainerOptions(unittest.TestCase):
         self.assertTrue(moved)
         self.assertFalse([name for name in moved if name.startswith("body.0.")])
         for options, message in (({"lora_alpha": 3}, "lora_alpha=3: has no effect without lora"), ({"lora": -1}, "lora=-1: is not a rank"),
-                                 ({"schedule": "cosine"}, "schedule='?cosine'?"), ({"normalise": "data"}, "no training set"),
+                                 ({"schedule": "cosine"}, r"a run of 0 steps \(total\) must be at least 1"), ({"normalise": "data"}, "no training set"),
                                  ({"recompute": "some"}, "recompute='?some'?: must be")):
             with self.assertRaisesRegex(tutti.InvalidError, message):
                 trainer(**options)
