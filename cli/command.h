@@ -35,6 +35,8 @@ void add_conformance(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_top(CLI::App& app, Action& action);
+void add_help(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "cli/command.h"
+#include "cli/help/help.h"
 #include "cli/print.h"
 #include "cli/signals.h"
 #include "cli/world_run.h"
@@ -133,6 +134,8 @@ int run(int argc, char** argv) {
   CLI::App app{"Tutti: one model, every device. Trains neural networks on the devices that plugins offer."};
   app.set_version_flag("--version", "tutti " TUTTI_VERSION);
   app.require_subcommand(1);
+  app.formatter(help_formatter());
+  app.set_help_all_flag("--help-all", "Print this help message with all options and exit");
   app.option_defaults()->always_capture_default();
   // Scripts may append overriding options.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -158,6 +161,8 @@ int run(int argc, char** argv) {
   add_plan(app, action);
   add_top(app, action);
   add_doctor(app, action);
+  add_help(app, action);
+  add_completion(app, action);
   as_json = wants_json(app, argc, argv);
   if (argc > 1 && std::string_view(argv[1]) == "train") expect_world();
   try {

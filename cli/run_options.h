@@ -102,6 +102,7 @@ struct RunOptions {
   void add_trainer(CLI::App& sub);
   void add_training(CLI::App& sub);
   void add_device(CLI::App& sub);
+  static void shorten_help(CLI::App& sub, const std::set<CLI::Option*>& before);
   void add_hyperparameters(CLI::App& sub, const char* group);
   /// Whether a hyperparameter differs from the optimizer's default.
   bool given(const std::string& option) const;

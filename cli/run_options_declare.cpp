@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/help/help.h"
 #include "cli/number.h"
 #include "cli/open_model.h"
 #include "cli/run_options.h"
@@ -27,17 +28,36 @@ void RunOptions::declare(CLI::Option* option, const char* group) {
 }
 
 void RunOptions::add_to(CLI::App& sub) {
+  const std::vector<CLI::Option*> before = sub.get_options();
   add_model(sub);
   add_data(sub);
   add_trainer(sub);
   add_training(sub);
   add_device(sub);
+  shorten_help(sub, {before.begin(), before.end()});
+}
+
+/// `--help` shows what most runs use, with an example.
+void RunOptions::shorten_help(CLI::App& sub, const std::set<CLI::Option*>& before) {
+  const std::map<std::string, const char*> common = {
+      {"size", "tiny"},      {"data", "csv:table.csv"}, {"batch", "64"}, {"epochs", "5"},
+      {"steps", "1000"},     {"optimizer", "adamw"},    {"lr", "0.001"}, {"schedule", "cosine"},
+      {"precision", "bf16"}, {"device", "gpu"}};
+  for (CLI::Option* o : sub.get_options()) {
+    if (before.contains(o) || o->get_lnames().empty()) continue;
+    auto it = common.find(o->get_lnames()[0]);
+    if (it != common.end())
+      with_example(sub, it->first, it->second);
+    else
+      rarely_used(sub, o->get_lnames()[0]);
+  }
 }
 
 void RunOptions::add_model(CLI::App& sub) {
   const char* m = "Model";
-  auto described = [](const ModelDef* m) { return fmt::format("{} ({})", m->name, m->doc); };
-  declare(sub.add_option("model", model, listed(all_models(), described, ", ") + ", or the path of " + model_files), m);
+  declare(sub.add_option("model", model,
+                         fmt::format("A built-in model (`tutti help models`), or the path of {}", model_files)),
+          m);
   declare(sub.add_option("--size", size, "Model size (`tutti models` lists the sizes; default: the first)"), m);
   declare(sub.add_option("--layers", layers, "Layer sizes of the mlp, input first (default: 784,512,256,10)"), m);
   declare(sub.add_option("--activation", activation,
@@ -45,8 +65,9 @@ void RunOptions::add_model(CLI::App& sub) {
           m);
   declare(sub.add_option("--dropout", dropout, "Dropout probability after each hidden layer, in [0, 1)")->check(real),
           m);
-  declare(sub.add_option("--loss", loss, "Loss of a model from a file, instead of the file's own: " + losses_text()),
-          m);
+  declare(
+      sub.add_option("--loss", loss, "Loss of a model from a file, instead of the file's own (`tutti help losses`)"),
+      m);
   declare(sub.add_option("--init", init,
                          "Initial weights: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a "
                          "file with weights of the model (safetensors, the index of several, .npz, GGUF, or ONNX)"),
@@ -55,10 +76,11 @@ void RunOptions::add_model(CLI::App& sub) {
 
 void RunOptions::add_data(CLI::App& sub) {
   const char* d = "Data";
-  auto form = [](const data::DataForm* f) { return f->form; };
-  declare(
-      sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ") + " (the model's own unless given)"),
-      d);
+  std::set<std::string> kinds;
+  for (const data::DataForm* f : data::all_data_forms()) kinds.insert(f->name);
+  declare(sub.add_option("--data", data,
+                         fmt::format("{} (`tutti help data`; default: the model's)", fmt::join(kinds, ", "))),
+          d);
   declare(
       sub.add_option("--context", context, "Tokens per text sample (0: the model's default)")->check(whole<int64_t>),
       d);
@@ -89,7 +111,7 @@ void RunOptions::add_training(CLI::App& sub) {
 
 void RunOptions::add_device(CLI::App& sub) {
   sub.add_option("--device", device,
-                 "auto, an id (vulkan:1), a plugin (opencl), a kind (cpu), or a pattern (\"NVIDIA*\")")
+                 "auto, an id (vulkan:1), a plugin (opencl), a kind (cpu, gpu), or a pattern (\"NVIDIA*\")")
       ->group("Device");
   sub.add_option("--fallback", fallback,
                  "cpu: run nodes that the device does not support on the CPU (default: an error)")
@@ -129,7 +151,8 @@ void RunOptions::add_trainer(CLI::App& sub) {
     else
       declare(added, option.group.data());
   }
-  sub.get_option("--batch")->description("Batch size (default: the model's)");
+  CLI::Option* batch = sub.get_option("--batch");
+  if (trainer.batch == 0) batch->description("Batch size (default: the model's)")->default_str("");
 }
 
 /// One option for each name that some optimizer has.

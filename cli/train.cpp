@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "cli/help/help.h"
 #include "cli/number.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
@@ -290,7 +291,14 @@ void add_train(CLI::App& app, Action& action) {
   add_training(command, sub);
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);
-  sub->footer("Example: tutti train mlp --layers 784,512,256,10 --dropout 0.2 --epochs 5 --checkpoint run.safetensors");
+  for (const char* option : {"adapters", "merged", "norms", "save-every", "keep", "keep-best", "patience", "nan-check",
+                             "overfit", "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
+    rarely_used(*sub, option);
+  for (auto [option, value] :
+       {std::pair{"checkpoint", "run.safetensors"}, std::pair{"resume", "run.safetensors"},
+        std::pair{"report", "run.html"}, std::pair{"log-dir", "log"}, std::pair{"config", "run.toml"}})
+    with_example(*sub, option, value);
+  sub->footer("Example: tutti train mlp --layers 784,512,256,10 --epochs 5 --checkpoint run.safetensors");
   sub->callback([&action] { action = [] { return command(); }; });
 }
 

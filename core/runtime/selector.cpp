@@ -28,9 +28,11 @@ Request request_of(const std::string& wanted) {
   return {};
 }
 
-/// Whether the text is the device's kind, id, plugin or name, or a pattern that matches one of the last three.
+/// Whether the text is the device's kind ("gpu": discrete or integrated), id, plugin or name, or a pattern that matches
+/// one of the last three.
 bool fits(const std::string& text, const Device& d) {
   if (text == name(d.kind)) return true;
+  if (text == "gpu" && (d.kind == DeviceKind::discrete || d.kind == DeviceKind::integrated)) return true;
   return std::ranges::any_of(std::array{&d.id, &d.plugin, &d.name}, [&](const std::string* candidate) {
     return strcasecmp(text.c_str(), candidate->c_str()) == 0 ||
            fnmatch(text.c_str(), candidate->c_str(), FNM_CASEFOLD) == 0;
@@ -226,6 +228,10 @@ void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, 
   std::vector<const Device*> fitting;
   for (const Ranked& r : ranked)
     if (fits(request.text, r.device)) fitting.push_back(&r.device);
+  if (fitting.empty() && request.text == "gpu")
+    throw invalid(fmt::format("no GPU is here ({}); usable: {}", request.source,
+                              usable.empty() ? "none" : fmt::format("{}", fmt::join(usable, ", "))),
+                  "`tutti doctor` says what a GPU of this machine still needs");
   if (fitting.empty()) {
     bool pattern = request.text.find_first_of("*?[") != std::string::npos;
     std::string text = fmt::format("{} '{}' ({}); valid: auto{}{}", pattern ? "no device matches" : "unknown device",
@@ -251,6 +257,7 @@ std::string plugin_named(const Registry& registry, const std::string& text) {
   constexpr DeviceKind kinds[] = {DeviceKind::discrete, DeviceKind::integrated, DeviceKind::cpu, DeviceKind::software,
                                   DeviceKind::other};
   std::string plugin = text.substr(0, text.find(':'));
+  if (text == "gpu") return "";
   if (std::ranges::any_of(kinds, [&](DeviceKind k) { return text == name(k); })) return "";
   bool there = std::ranges::any_of(registry.plugins(), [&](const PluginReport& p) { return p.name == plugin; });
   return there && text.find_first_not_of("0123456789", plugin.size() + 1) == std::string::npos ? plugin : "";

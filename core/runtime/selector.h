@@ -21,8 +21,9 @@ struct TUTTI_API Ranked {
 /// user's own order (TUTTI_DEVICE_ORDER, comma-separated names as below) > discrete, integrated, CPU, other, software >
 /// the plugin's priority > id.
 ///
-/// A name is a device's id ("vulkan:1"), a plugin ("opencl"), a kind ("cpu"), or a pattern with * ? [ ] over ids,
-/// plugins and device names ("NVIDIA*"), case-insensitive. If several devices match, the best usable one is meant.
+/// A name is a device's id ("vulkan:1"), a plugin ("opencl"), a kind ("cpu", or "gpu" for discrete and integrated), or
+/// a pattern with * ? [ ] over ids, plugins and device names ("NVIDIA*"), case-insensitive. If several devices match,
+/// the best usable one is meant.
 TUTTI_API std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted = "auto");
 
 /// The first of rank_devices, with `reason` set. Throws Error(invalid) if the name matches no device (listing the valid

@@ -39,13 +39,13 @@ class Basics(harness.Case):
 
     def test_help_of_each_subcommand_names_its_options(self):
         for name, options in OPTIONS.items():
-            result = self.done(name, "--help")
+            result = self.done(name, "--help-all")
             self.assertEqual(result.stderr, "")
             for option in options:
                 self.assertIn(option, result.stdout, name)
 
     def test_eval_shows_nothing_of_training(self):
-        text = self.done("eval", "--help").stdout
+        text = self.done("eval", "--help-all").stdout
         for option in OF_TRAINING:
             self.assertNotIn(option + " ", text)
 

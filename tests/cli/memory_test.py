@@ -45,7 +45,7 @@ class Memory(harness.Case):
         self.assertNotIn("memory budget", told("0"))
         for size in ("10QiB", "-1MiB", "GiB", "1.5.2GiB", "nan", "1e3MiB", "99999999999GiB", "1 2", "0x10", "inf"):
             self.fails(2, [f"'{size}' is not a size", "2GiB, 1.5GiB or 800MiB"], "train", *MLP, "--memory-budget", size)
-        self.assertIn("--memory-budget SIZE", self.done("train", "--help").stdout)
+        self.assertIn("--memory-budget SIZE", self.done("train", "--help-all").stdout)
 
     def test_a_size_is_remembered(self):
         saved, toml = self.folder / "a.safetensors", self.folder / "run.toml"

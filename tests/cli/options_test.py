@@ -100,7 +100,7 @@ class Options(harness.Case):
         self.fails(2, ["--schedule plateau", "test loss"], "train", *MLP, *DEVICE, "--schedule", "plateau", "--no-eval")
 
     def test_bisect_has_none_that_it_does_not_read(self):
-        text = self.done("bisect", "--help").stdout
+        text = self.done("bisect", "--help-all").stdout
         for option in ("--lora", "--freeze", "--ema", "--clip-norm", "--schedule", "--mixup", "--keep-last", "--quantize"):
             self.assertNotRegex(text, re.escape(option) + r"\b")
             self.assertEqual(tutti("bisect", "cnn", option, "1", "--a", "reference", "--b", "reference").returncode, 2)
