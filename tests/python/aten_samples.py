@@ -250,6 +250,9 @@ SAMPLES = {
     "pad": each(
         aten.pad, (f(2, 3, 5), (2, 3), "reflect"), (f(2, 3, 5), (2, 3), "replicate"), (f(2, 3, 5), (2, 3), "circular"),
         (f(2, 3, 4, 5), (1, 2, 3, 0), "circular")),
+    "searchsorted": [
+        value(aten.searchsorted.Tensor, f(3, 5).sort()[0], f(3, 2), right=right) for right in (False, True)] + [
+        value(aten.searchsorted.Tensor, at([1, 2, 2, 4]), at([[2, 0], [5, 4]]))],
     "scatter": [
         call(aten.scatter.src, f(4, 5), -1, at([[1, 3], [0, 4]]), f(2, 2)), call(aten.scatter.value, f(4), 0, at([2]), 0.5)],
 }
@@ -263,3 +266,6 @@ NOT = {
     "_local_scalar_dense": "its result is a Python number that depends on data",
     "nonzero": "the shape of its result depends on data",
 }
+
+# No core operators either, of which PyTorch's OpInfo has samples.
+MORE = ("lgamma", "digamma", "polygamma", "erfinv", "erfc", "logaddexp", "bucketize", "mvlgamma")

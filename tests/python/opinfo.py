@@ -250,9 +250,9 @@ def main():
     o = parser.parse_args()
     warnings.simplefilter("ignore")
     core, verdicts, failed = core_names(), {}, 0
-    infos = entries(set(core))
+    infos = entries({*core, *aten_samples.MORE})
     written = dict(re.findall(r"^\| `(\w+)` \| (\w+)", TABLE.read_text(), re.M)) if TABLE.exists() and not o.table else {}
-    for name in o.ops or [*core, *(n for n in aten_samples.SAMPLES if n not in core)]:
+    for name in o.ops or [*core, *(n for n in (*aten_samples.SAMPLES, *aten_samples.MORE) if n not in core)]:
         v = verdicts[name] = examine(name, infos[name], o.samples, o.device)
         if name in core and not o.table and v.how != written.get(name):
             v.complaints.append(f"docs/ATEN.md says \"{written.get(name, 'nothing')}\"")

@@ -7,7 +7,7 @@ import torch
 from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError, UnsupportedError
-from tutti.torch import backward, elementwise, indexing, losses, neural, reductions, shapes  # noqa: F401  (they fill the registry)
+from tutti.torch import backward, elementwise, indexing, losses, neural, reductions, shapes, special  # noqa: F401  (they fill the registry)
 from tutti.torch.registry import HANDLERS
 
 
