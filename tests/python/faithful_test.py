@@ -118,6 +118,18 @@ class Backward(Faithful):
         step, twin = self.beside(Model, x, Y[:6], optimizer=lambda m: sgd(m, lr=0.1, weight_decay=0.1))
         self.assertEqual(step.state_dict()["norm.num_batches_tracked"], 4)
 
+    def test_shared_weights(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rows, self.head = nn.Embedding(4, 8), nn.Linear(8, 4)
+                self.head.weight = self.rows.weight
+
+            def forward(self, i):
+                return self.head(Reverse.apply(self.rows(i)).tanh())
+
+        self.beside(Model, x=Y)
+
     def test_a_loss_with_a_function(self):
         self.beside(Two, loss=lambda o, t: F.cross_entropy(Reverse.apply(o) * 2, t))
 
@@ -162,7 +174,13 @@ class Backward(Faithful):
                 y = super().forward(x).tanh()
                 return y + torch.autograd.grad(y.sum(), x, create_graph=True)[0].square().sum()
 
-        self.beside(Penalty, optimizer=lambda m: sgd(m, lr=0.05))
+        class OfTheInput(Two):
+            def forward(self, x):
+                x = x.requires_grad_()
+                return torch.autograd.grad(super().forward(x).tanh().sum(), x, create_graph=True)[0]
+
+        for make in (Penalty, OfTheInput):
+            self.beside(make, x=X.clone(), optimizer=lambda m: sgd(m, lr=0.05))
 
     def test_parameters_and_inputs_that_forward_changes(self):
         class Clamp(Two):

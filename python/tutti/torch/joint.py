@@ -36,7 +36,7 @@ class _Whole(torch.nn.Module):
         self.leaves, self.spec = pytree.tree_flatten(inputs)
 
     def forward(self, *tensors):
-        given = iter(tensors)
+        given = iter([t.detach() for t in tensors])  # forward may ask for gradients to them: x.requires_grad_()
         inputs = pytree.tree_unflatten([next(given) if isinstance(x, torch.Tensor) else x for x in self.leaves], self.spec)
         targets = list(given)
         with torch.autocast("cpu", dtype=self.narrow) if self.narrow else contextlib.nullcontext():

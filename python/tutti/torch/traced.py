@@ -269,8 +269,12 @@ class TracedModule:
         weight = ops.sum(batch.weights("f32"))
         if is_predicting():
             return _core.Outcome(weight * 0, weight, [], output)
-        gradients = {self.state_of(self._canonical[n.removeprefix("module.")]): cast(value(v), "f32") for n, v in j.gradients.items()
-                     if self._canonical.get(n.removeprefix("module.")) in trained} if builder.training else {}
+        gradients = {}
+        for n, v in j.gradients.items() if builder.training else ():
+            name = self._canonical.get(n.removeprefix("module."))
+            if name in trained:  # a parameter of several names has a gradient by each
+                key, d = self.state_of(name), cast(value(v), "f32")
+                gradients[key] = gradients[key] + d if key in gradients else d
         return _core.Outcome(cast(value(j.loss), "f32") * weight, weight, [], output, gradients)
 
     # ---- what is a state
