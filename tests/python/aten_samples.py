@@ -268,4 +268,4 @@ NOT = {
 }
 
 # No core operators either, of which PyTorch's OpInfo has samples.
-MORE = ("lgamma", "digamma", "polygamma", "erfinv", "erfc", "logaddexp", "bucketize", "mvlgamma")
+MORE = ("lgamma", "digamma", "polygamma", "erfinv", "erfc", "logaddexp", "bucketize", "mvlgamma", "hypot", "special_erfcx", "i0")

@@ -38,20 +38,28 @@ def make(name):
 
 
 def norm(tensors):
-    return sum(float(t.double().pow(2).sum()) for t in tensors) ** 0.5
+    return sum(float(t.abs().double().pow(2).sum()) for t in tensors) ** 0.5
+
+
+def wide(t):
+    return t.to(torch.complex128 if t.is_complex() else torch.float64)
 
 
 class Loop:
     """PyTorch's own training of a module, in a dtype."""
 
     def __init__(self, module, inputs, targets, loss, dtype=torch.float64):
-        self.module, self.loss = copy.deepcopy(module).to(dtype), loss
+        self.module, self.loss = copy.deepcopy(module), loss
+        self.dtype = dtype
+        for t in (*self.module.parameters(), *self.module.buffers()):
+            if t.is_floating_point() or t.is_complex():
+                t.data = t.data.to(dtype.to_complex() if t.is_complex() else dtype)
         self.inputs, self.targets = ([x.to(dtype) if x.is_floating_point() else x for x in xs] for xs in (inputs, targets))
 
     def backward(self):
         self.module.zero_grad()
         default = torch.get_default_dtype()
-        torch.set_default_dtype(next(self.module.parameters()).dtype)
+        torch.set_default_dtype(self.dtype)
         try:
             y = self.loss(self.module(*(x.clone() for x in self.inputs)), *self.targets)
             y.backward()
@@ -66,21 +74,21 @@ class Loop:
         for _ in range(steps):
             losses.append(self.backward())
             optimizer.step()
-        return losses, {k: v.detach().double() for k, v in self.module.state_dict().items()}
+        return losses, {k: wide(v.detach()) for k, v in self.module.state_dict().items()}
 
     def gradients(self):
         self.backward()
-        return {k: p.grad.double() for k, p in self.module.named_parameters() if p.grad is not None}
+        return {k: wide(p.grad) for k, p in self.module.named_parameters() if p.grad is not None}
 
 
 def apart(ours, wanted, gradients, exact, start, trained):
     """What (losses, state) and gradients differ by from (losses, state) and gradients in float64."""
     (losses, state), (right, states) = ours, wanted
-    moved = norm(states[k] - start[k].double() for k in trained)
+    moved = norm(states[k] - wide(start[k]) for k in trained)
     return {"loss": max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, right)),
             "gradients": norm(gradients[k] - g for k, g in exact.items()) / norm(exact.values()),
-            "update": norm(states[k] - state[k].double() for k in trained) / moved,
-            "buffers": max((float((states[k] - state[k].double()).abs().max()) for k in states if k not in trained), default=0.0)}
+            "update": norm(states[k] - wide(state[k]) for k in trained) / moved,
+            "buffers": max((float((states[k] - wide(state[k])).abs().max()) for k in states if k not in trained), default=0.0)}
 
 
 def beside(name, device, steps=5):
@@ -98,7 +106,7 @@ def beside(name, device, steps=5):
     step = tutti.from_torch(module, inputs, loss=loss, optimizer=ours, device=device)
     step(*inputs, *targets)  # an update of SGD with the rate 1 is the gradient
     state = step.state_dict()
-    own = {k: start[k].double() - state[k].double() for k in gradients}
+    own = {k: wide(start[k]) - wide(state[k]) for k in gradients}
     step.load_state_dict(start)
     ours.param_groups[0]["lr"] = lr
     losses = [step(*inputs, *targets) for _ in range(steps)]

@@ -289,6 +289,22 @@ def fno2d():
             (torch.randn(2, 4, 8, 8),), nn.MSELoss())
 
 
+def complex_weights():
+    def forward(m, x):
+        z = torch.fft.rfft(x, norm="ortho")
+        y = torch.einsum("bim,iom->bom", z[..., :5], m.w.to(z.dtype)) * (1 + 0.5j)
+        return torch.cat([y.abs(), y.angle(), (y.conj() * y).real], 1)
+    return (Written(forward, w=nn.Parameter(0.3 * torch.randn(4, 2, 5, dtype=torch.complex64))), (torch.randn(2, 4, 16),), (torch.randn(2, 6, 5),),
+            nn.MSELoss())
+
+
+def long_spectrum():
+    def forward(m, x):
+        z = torch.fft.rfft(x * m.w)
+        return torch.cat([torch.fft.irfft(z * m.g), torch.fft.fft(x + m.w).real, torch.fft.irfft(z, n=299)], 1)
+    return Written(forward, w=nn.Parameter(torch.randn(300)), g=nn.Parameter(torch.randn(151))), (torch.randn(2, 300),), (torch.randn(2, 899),), nn.MSELoss()
+
+
 def complex_rotary():
     angles = torch.outer(torch.arange(6.0), 1 / 100 ** (torch.arange(0, 4) / 4.0))
 
@@ -536,7 +552,7 @@ def activations():
 ALL = {f.__name__: f for f in (
     transformer_masks, encoder_padding, lstm_projected, lstm_projected_both_ways, ctc, rnn, gru_cells, pinn, pinn_in_the_loss, pinn_func, wgan_gp,
     hamiltonian, maml, spikes, lu_flow, glow, mvn, gaussian_process, inverse_and_solve, orthogonal, orthogonal_exp, householder, realnvp, spline_flow, stft_loss,
-    fno, fno2d, complex_rotary, fourier_mixing, long_convolution, vae_loss, dirichlet_kl, categorical_policy, mixture, focal, giou, triplet, simclr,
+    fno, fno2d, complex_weights, long_spectrum, complex_rotary, fourier_mixing, long_convolution, vae_loss, dirichlet_kl, categorical_policy, mixture, focal, giou, triplet, simclr,
     several_losses, gat, pooled_graph, moe, codebook, masked_fills, folds, deformable, roi, neural_ode, nerf, normed_weights, critics, ensemble,
     special_functions, activations)}
 ALL |= {

@@ -7,7 +7,7 @@ import torch
 from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError, UnsupportedError
-from tutti.torch import backward, elementwise, indexing, losses, neural, reductions, shapes, special  # noqa: F401  (they fill the registry)
+from tutti.torch import backward, complex_numbers, elementwise, indexing, losses, neural, reductions, shapes, special  # noqa: F401  (they fill the registry)
 from tutti.torch.registry import HANDLERS
 
 
@@ -26,6 +26,11 @@ class Context:
     def shape(self):
         """Of the result (of several, the first)."""
         return [int(n) for n in self._meta.shape]
+
+    @property
+    def complex(self):
+        """Whether the result is."""
+        return isinstance(self._meta, torch.Tensor) and self._meta.is_complex()
 
     @property
     def dtype(self):
@@ -102,7 +107,7 @@ _CUT = ("detach", "histc", "zeros_like", "ones_like", "full_like", "rand_like", 
 
 def _floats(node):
     metas = node.meta.get("val")
-    return any(isinstance(m, torch.Tensor) and m.is_floating_point() for m in (metas if isinstance(metas, (tuple, list)) else [metas]))
+    return any(isinstance(m, torch.Tensor) and (m.is_floating_point() or m.is_complex()) for m in (metas if isinstance(metas, (tuple, list)) else [metas]))
 
 
 def reached(program, outputs):
@@ -156,7 +161,11 @@ class Lowering:
         """The results of a node."""
         first = self.batch.values if self.batch is not None else 0
         try:
-            results = HANDLERS[overload(node)](Context(self, node), *args, **kwargs)
+            c = Context(self, node)
+            if c.complex or complex_numbers.any_complex([*args, *kwargs.values()]):
+                results = complex_numbers.call(c, overload(node), args, kwargs)
+            else:
+                results = HANDLERS[overload(node)](c, *args, **kwargs)
         except InvalidError as e:
             if isinstance(e, UnsupportedError):
                 raise

@@ -7,6 +7,7 @@ import torch
 from tutti import ops
 from tutti.errors import InvalidError
 from tutti.torch import updates
+from tutti.torch.values import from_engine, in_engine
 from tutti.trainer import optimizers as ours
 
 
@@ -52,6 +53,7 @@ class Followed:
             raise InvalidError("the optimizer has hooks on its step, which from_torch does not call", "remove them")
         self.optimizer, self.kind, self._names, self._state_of = optimizer, KINDS[kind.__name__], names, state_of
         self._original = {state_of(n): n for n in names.values()}
+        self._parameters = {names[id(p)]: p for g in optimizer.param_groups for p in g["params"] if id(p) in names}
         self.varying, self.clips = set(), False
         self._counts, self._behind, self._trained = {}, {}, set()  # updates of single parameters, and what they lack of all
         self._taken = None  # the optimizer's own states that the device has
@@ -189,7 +191,7 @@ class Followed:
         self._counts = {n: counts.get(n, done if n in held and "step" not in held[n] else 0) for n in self._names.values()}
         self._behind, self._trained = {n: done - c for n, c in self._counts.items()}, set()
         self._built = [([self._names[id(p)] for p in g["params"]],) for g in self.optimizer.param_groups]
-        states = {f"optimizer.{key}.{self._state_of(n)}": s[theirs].detach().float()
+        states = {f"optimizer.{key}.{self._state_of(n)}": in_engine(s[theirs]).float()
                   for n, s in held.items() for key, theirs in self.kind.states.items() if s.get(theirs) is not None}
         return done, states | {self._product(n): s["mu_product"].detach().float() for n, s in held.items() if "mu_product" in s}
 
@@ -199,12 +201,12 @@ class Followed:
         at = [n for g in self.optimizer.param_groups for n in (self._names[id(p)] for p in g["params"])]
         for i, name in zip((i for g in result["param_groups"] for i in g["params"]), at):
             state = {theirs: read(f"optimizer.{key}.{self._state_of(name)}") for key, theirs in self.kind.states.items()}
-            state = {k: v for k, v in state.items() if v is not None}
+            state = {k: from_engine(v, self._parameters[name]) for k, v in state.items() if v is not None}
             if not state:
                 continue
             if self.kind is not KINDS["SGD"]:
                 state["step"] = torch.tensor(float(updates - self._behind[name]))
             if self.kind is KINDS["NAdam"]:
-                state["mu_product"] = read(self._product(name))
+                state["mu_product"] = torch.from_numpy(read(self._product(name)))
             result["state"][i] = state
         return result

@@ -1,7 +1,7 @@
 """Special functions as compositions, with gradients by them."""
 import math
 
-from tutti import ops
+from tutti import _core, ops
 from tutti._core import Value
 from tutti.errors import InvalidError
 from tutti.torch.registry import aten, cast, is_float, promoted
@@ -128,16 +128,46 @@ def erfinv(c, x):
     return ops.select(inside, y, edge)
 
 
+def _scaled_erfc(z):
+    """exp(z^2) erfc(z) of z >= 0: a Chebyshev fit, good to 1.2e-7 of the value (Numerical Recipes)."""
+    t = 1 / (1 + 0.5 * z)
+    return t * ops.exp(_polynomial(t, (-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587,
+                                       -0.82215223, 0.17087277)))
+
+
 @aten("erfc.default", "special_erfc.default")
 def erfc(c, x):
-    """1 - erf(x) up to 2; above, a continued fraction, as the difference has no digits there."""
+    """1 - erf(x) up to 0.5; above, the difference has few digits."""
     x = _float(x)
-    tail = ops.less(2, x)
-    z = ops.select(tail, x, x.like(2))
-    fraction = z
-    for k in range(24, 0, -1):
-        fraction = z + (k / 2) / fraction
-    return ops.select(tail, ops.exp(ops.neg(z * z)) / (fraction * math.sqrt(math.pi)), 1 - ops.erf(ops.select(tail, x.like(0), x)))
+    tail = ops.less(0.5, x)
+    z = ops.select(tail, x, x.like(0.5))
+    return ops.select(tail, _scaled_erfc(z) * ops.exp(ops.neg(z * z)), 1 - ops.erf(ops.select(tail, x.like(0), x)))
+
+
+@aten("special_erfcx.default")
+def erfcx(c, x):
+    x = _float(x)
+    y, below = _scaled_erfc(ops.abs(x)), ops.less(x, 0)
+    return ops.select(below, 2 * ops.exp(ops.select(below, x * x, x.like(0))) - y, y)
+
+
+@aten("hypot.default")
+def hypot(c, a, b):
+    a, b = promoted(a, b)
+    a, b = ops.broadcast(a, shape=c.shape), ops.broadcast(b, shape=c.shape)
+    return _core.norm(ops.concat([ops.reshape(v, shape=[1, *v.shape]) for v in (a, b)], axis=0), 2.0, [0])
+
+
+@aten("i0.default", "special_i0.default")
+def i0(c, x):
+    """Abramowitz and Stegun 9.8.1 and 9.8.2."""
+    size = ops.abs(_float(x))
+    low = ops.less(size, 3.75)
+    t = ops.select(low, size, size.like(1)) * (1 / 3.75)
+    near = _polynomial(t * t, (1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.0360768, 0.0045813))
+    z = ops.select(low, size.like(3.75), size)
+    far = _polynomial(3.75 / z, (0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.02057706, 0.02635537, -0.01647633, 0.00392377))
+    return ops.select(low, near, far * ops.exp(z) * ops.rsqrt(z))
 
 
 @aten("logaddexp.default")

@@ -11,6 +11,7 @@ from tutti.errors import InvalidError
 from tutti.tasks import predicting, task
 from tutti.torch import optimizers as torch_optimizers
 from tutti.torch.traced import TracedModule
+from tutti.torch.values import from_engine, in_engine
 from tutti.torch.watch import Facts, Tensors
 from tutti.trainer import Optimizer, Trainer, check_state
 
@@ -119,7 +120,7 @@ class Step:
             if torch.isnan(p).any():
                 raise InvalidError(f"the parameter '{name}' holds NaN before the first step", "initialise it, or load other weights")
         values = {**self._traced.kept(), **(weights or {})}
-        self._trainer._core.start_from({self._traced.state_of(n): as_array(_in_engine(t)) for n, t in values.items()}, "the module")
+        self._trainer._core.start_from({self._traced.state_of(n): as_array(in_engine(t)) for n, t in values.items()}, "the module")
         self._begun = True
         self._look()
 
@@ -198,7 +199,7 @@ class Step:
         core, states = self._trainer._core, self._traced.kept()
         there = set(core.states)
         moved = [n for n in names if self._traced.state_of(n) in there and n in states and
-                 not np.array_equal(core.read(self._traced.state_of(n)), as_array(_in_engine(states[n])), equal_nan=True)]
+                 not np.array_equal(core.read(self._traced.state_of(n)), as_array(in_engine(states[n])), equal_nan=True)]
         at_home = self._synced == self.steps or (self._given == self.steps and names >= set(self._traced.parameters))
         older = [n for n in moved if n in self._traced.parameters or n in self._traced.changed]  # than what a step made of them
         if older and not at_home:
@@ -206,7 +207,7 @@ class Step:
                                "hand new values to step.load_state_dict(…), or bring the trained ones home before you change them: "
                                "module.load_state_dict(step.state_dict())")
         for n in moved:
-            core.write(self._traced.state_of(n), as_array(_in_engine(states[n])))
+            core.write(self._traced.state_of(n), as_array(in_engine(states[n])))
         if moved or names >= set(states):
             self._synced = self.steps
         if names & set(self._traced.counts):
@@ -314,7 +315,7 @@ class Step:
             if name in self._traced.counts:
                 state[key] += self._traced.counts[name] * (self.steps - self._counted)
             elif self._traced.state_of(name) in there:
-                state[key] = torch.from_numpy(self._trainer._core.read(self._traced.state_of(name))).to(state[key].dtype)
+                state[key] = from_engine(self._trainer._core.read(self._traced.state_of(name)), state[key])
         return state
 
     def load_state_dict(self, state):
@@ -325,7 +326,7 @@ class Step:
         there = set(self._trainer._core.states)
         for n, t in self._traced.kept().items():
             if self._traced.state_of(n) in there:
-                self._trainer._core.write(self._traced.state_of(n), as_array(_in_engine(t)))
+                self._trainer._core.write(self._traced.state_of(n), as_array(in_engine(t)))
         if self._begun:
             self._stale = self._fixed_changed(set(self._fixed))
             self._look()
@@ -337,7 +338,7 @@ class Step:
         core = self._trainer._core
         there = set(core.kept) if core.states else set()
         skipped = int(core.read("skipped_steps")) if "skipped_steps" in there else 0
-        return self._followed.state_dict(lambda name: torch.from_numpy(core.read(name)) if name in there else None, self.steps - skipped)
+        return self._followed.state_dict(lambda name: core.read(name) if name in there else None, self.steps - skipped)
 
     def save(self, path):
         """A checkpoint with the optimizer's state."""
@@ -366,9 +367,3 @@ class Step:
 
     def __repr__(self):
         return f"Step({type(self.module).__name__}, device={self.device!r}, {self.steps} steps done)"
-
-
-def _in_engine(t):
-    """A tensor in the type that a state of it has."""
-    t = t.detach()
-    return t.int() if t.dtype in (torch.int64, torch.int16, torch.int8) else t

@@ -10,9 +10,11 @@ from tutti.data import as_column
 from tutti.errors import InvalidError
 from tutti.tasks import is_predicting
 from tutti.torch import joint
+from tutti.torch.complex_numbers import Complex, view_as_complex, view_as_real
 from tutti.torch.importer import Lowering, reached, refuse
 from tutti.torch.registry import FLOATS, cast
 from tutti.torch.trace import Loss, NeedsBackward, export, refuse_hooks
+from tutti.torch.values import in_engine
 
 # What buffers of PyTorch's dtypes are as states.
 STATES = {torch.float32: "f32", torch.int64: "i32", torch.int32: "i32", torch.int16: "i32", torch.int8: "i32", torch.uint8: "u8",
@@ -37,7 +39,7 @@ class TracedModule:
             self._canonical[name] = by_id.setdefault(id(p), name)
         self.names = by_id
         self.parameters = {by_id[id(p)]: p for p in module.parameters()}
-        bad = [n for n, p in self.parameters.items() if p.dtype != torch.float32]
+        bad = [n for n, p in self.parameters.items() if p.dtype not in (torch.float32, torch.complex64)]
         if bad:
             raise InvalidError(f"parameter '{bad[0]}' is {self.parameters[bad[0]].dtype}", "module.float() makes it float32")
         self.forget()
@@ -115,7 +117,7 @@ class TracedModule:
         key = training, tuple(map(shape_of, outputs)), targets
         if key not in self._losses:
             wrapper = Loss(self.loss, program.call_spec.out_spec).train(training)
-            fakes = [torch.zeros(v.shape, dtype=v.dtype, requires_grad=v.is_floating_point()) if isinstance(v, torch.Tensor) else v
+            fakes = [torch.zeros(v.shape, dtype=v.dtype, requires_grad=v.is_floating_point() or v.is_complex()) if isinstance(v, torch.Tensor) else v
                      for v in outputs]
             examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
             exported = export(wrapper, (fakes, examples), self.narrow)
@@ -180,7 +182,7 @@ class TracedModule:
                 values[name] = self._states[original]
             else:
                 t = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
-                values[name] = builder.graph.constant(as_column(t.detach(), f"the {kind.lower().replace('_', ' ')} '{spec.target}'"))
+                values[name] = _constant(builder, t, f"the {kind.lower().replace('_', ' ')} '{spec.target}'")
         return values
 
     def build(self, builder, batch):
@@ -259,7 +261,7 @@ class TracedModule:
                 values[placeholder] = self._states[own]
                 kept |= {placeholder} if kind == "buffer" else set()
             else:
-                values[placeholder] = builder.graph.constant(as_column(j.constants[name].detach(), f"the {kind} '{own}'"))
+                values[placeholder] = _constant(builder, j.constants[name], f"the {kind} '{own}'")
         lowering = Lowering(builder, batch)
         value = lowering.values(j.graph.graph, values, kept)
         self._update(builder, {n.removeprefix("module."): value(v) for n, v in j.buffers.items()})
@@ -273,7 +275,7 @@ class TracedModule:
         for n, v in j.gradients.items() if builder.training else ():
             name = self._canonical.get(n.removeprefix("module."))
             if name in trained:  # a parameter of several names has a gradient by each
-                key, d = self.state_of(name), cast(value(v), "f32")
+                key, d = self.state_of(name), _gradient(value(v))
                 gradients[key] = gradients[key] + d if key in gradients else d
         return _core.Outcome(cast(value(j.loss), "f32") * weight, weight, [], output, gradients)
 
@@ -293,8 +295,10 @@ class TracedModule:
     def _declare(self, builder, reaches):
         """Parameters and buffers as states. A parameter that no gradient reaches stays as it is, as in PyTorch: it is frozen."""
         trained = {n for n in reaches if self.parameters[n].requires_grad and (self.optimized is None or n in self.optimized)}
-        self._states = {n: builder.parameter(self.state_of(n), list(p.shape), frozen=n not in trained, wide=True)
-                        for n, p in self.parameters.items()}
+        self._states = {}
+        for n, p in self.parameters.items():
+            state = builder.parameter(self.state_of(n), list(in_engine(p).shape), frozen=n not in trained, wide=True)
+            self._states[n] = view_as_complex(None, state) if p.is_complex() else state
         for n in sorted(self.changed | self.reads):
             b = self.buffers[n]
             self._states[n] = builder.buffer(self.state_of(n), STATES[b.dtype], list(b.shape))
@@ -309,6 +313,17 @@ class TracedModule:
                 raise InvalidError(f"the buffer '{name}' changes with inputs of some shapes alone", "change it always, or never")
             elif self.evaluating:
                 raise InvalidError(f"the buffer '{name}' changes in evaluation, too", "change it where self.training is true")
+
+
+def _gradient(d):
+    return view_as_real(None, d) if isinstance(d, Complex) else cast(d, "f32")
+
+
+def _constant(builder, t, what):
+    t = t.detach().resolve_conj()
+    if t.is_complex():
+        return Complex(*(builder.graph.constant(as_column(p, what)) for p in (t.real, t.imag)))
+    return builder.graph.constant(as_column(t, what))
 
 
 def _count(after, before):
