@@ -39,6 +39,7 @@ Found describe(const Libraries& l, int number, const std::vector<int>& supported
   f.capability = attribute(l.cuda, f.handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
                  attribute(l.cuda, f.handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   if (attribute(l.cuda, f.handle, CU_DEVICE_ATTRIBUTE_INTEGRATED)) f.info.kind = TUTTI_INTEGRATED;
+  if (f.info.name.starts_with("software ")) f.info.kind = TUTTI_SOFTWARE;  // tests/softcuda: cuda.h has no attribute
   f.info.driver = fmt::format("CUDA {}, sm_{}, kernels by NVRTC {}", version_text(l.driver_version), f.capability,
                               version_text(l.nvrtc_version));
   CUuuid uuid = {};

@@ -28,6 +28,11 @@ struct State {
   std::function<std::function<void()>(CUfunction, void** parameters)> kernel;
   /// Which of the nodes that may run now a graph runs next; null: the first captured one.
   std::function<size_t(const std::vector<size_t>& ready)> next;
+  /// Which of so many streams runs a piece of its work after a call has put work into one; a larger number, or null:
+  /// none.
+  std::function<size_t(size_t streams)> meanwhile;
+  unsigned char garbage = 0x5a;  ///< in fresh memory
+  bool remembers = true;         ///< keeps `calls`
 
   // What it sees.
   std::vector<std::string> calls;
