@@ -21,7 +21,7 @@ void TrainCommand::check_overfit() const {
   if (!overfit) return;
   if (*overfit < 1)
     throw invalid(fmt::format("--overfit {}: the maximum number of steps must be at least 1", *overfit), "1 or more");
-  for (const char* option : {"steps", "epochs", "patience", "keep-best", "save-every"})
+  for (const char* option : {"steps", "epochs", "patience", "target", "keep-best", "save-every"})
     if (run.typed(option))
       throw invalid(fmt::format("--{}: has no effect with --overfit", option), "omit one of the two");
   for (const auto& [option, value] : {Target{"--resume", &resume},
@@ -43,6 +43,9 @@ void TrainCommand::check_options() const {
   if (patience < 0 || (patience > 0 && no_eval))
     throw invalid(fmt::format("--patience {}: must be at least 1, and needs the test loss", patience),
                   "use 1 or more, without --no-eval");
+  Goal::parse(target);
+  if (no_eval && !target.empty())
+    throw invalid(fmt::format("--target {}: needs evaluation on the test set", target), "omit --target or --no-eval");
   if (no_eval && parse_plateau(run.text("schedule")))
     throw invalid(
         fmt::format("--schedule {}: needs the test loss, which --no-eval does not compute", run.text("schedule")),
@@ -258,6 +261,10 @@ void add_training(TrainCommand& command, CLI::App* sub) {
                                        "Early stopping: stop after N epochs without a lower test loss (0: off)")
                            ->check(whole<int64_t>)
                            ->group("Training"));
+  command.run.remember(sub->add_option("--target", command.target,
+                                       "Stop after the epoch in which the test set reaches a value: accuracy=0.97, "
+                                       "loss=0.1, or METRIC<=VALUE and METRIC>=VALUE")
+                           ->group("Training"));
   sub->add_flag("--nan-check", command.nan_check,
                 "When a loss or a weight is NaN or infinite, name the node that produced it and the ranges of its "
                 "inputs. Costs up to 5 % of the time and a copy of the state in host memory; some steps run again")
@@ -291,8 +298,9 @@ void add_train(CLI::App& app, Action& action) {
   add_training(command, sub);
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);
-  for (const char* option : {"adapters", "merged", "norms", "save-every", "keep", "keep-best", "patience", "nan-check",
-                             "overfit", "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
+  for (const char* option :
+       {"adapters", "merged", "norms", "save-every", "keep", "keep-best", "patience", "target", "nan-check", "overfit",
+        "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
     rarely_used(*sub, option);
   for (auto [option, value] :
        {std::pair{"checkpoint", "run.safetensors"}, std::pair{"resume", "run.safetensors"},

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/goal.h"
 #include "cli/overfit.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
@@ -22,7 +23,7 @@ struct TrainCommand {
   Profile profile;
   WorldRun ranks;
   std::string checkpoint, resume, adapters, merged, log_dir;
-  std::string save_every;
+  std::string save_every, target;
   int64_t keep = 1, patience = 0, norms = 0;
   std::optional<int64_t> overfit;
   bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
@@ -34,9 +35,12 @@ struct TrainCommand {
     bool scored = false, cut_short = false;
     bool converged = false;  // the test loss has not fallen for --patience epochs
     int epochs = 0;
-    double rate = 0;     // samples per second
-    std::string good;    // the last good checkpoint
-    bool saved = false;  // whether this run wrote one
+    double rate = 0;                                                   // samples per second
+    std::string good;                                                  // the last good checkpoint
+    bool saved = false;                                                // whether this run wrote one
+    bool on_target = false;                                            // --target was reached
+    double seconds = 0;                                                // of training, without evaluation
+    nlohmann::ordered_json history = nlohmann::ordered_json::array();  // an entry per epoch
   };
 
   int operator()();

@@ -128,12 +128,13 @@ class EpochLoop {
         progress_(progress),
         saver_(command.checkpoint, command.keep, command.keep_best),
         size_(command.run.definition().size(command.run.size).name),
-        due_(command.save_every, trainer.steps()) {
+        due_(command.save_every, trainer.steps()),
+        goal_(Goal::parse(command.target)) {
     saver_.began_from(command.resume);
   }
 
   TrainCommand::Outcome run() {
-    while (trainer_.steps() < total_ && !ending() && !out_.converged) {
+    while (trainer_.steps() < total_ && !ending() && !out_.converged && !out_.on_target) {
       try {
         train_epoch();
         end_epoch();
@@ -248,7 +249,9 @@ class EpochLoop {
       trainer_.report_validation_loss(out_.score.loss);
       c_.best.update(out_.score.loss);
       out_.converged = c_.patience > 0 && c_.best.evaluations_since_best >= c_.patience;
+      out_.on_target = goal_.reached(out_.score);
     }
+    remember_epoch();
     progress_.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {}", trainer_.position().epoch + !epoch_ended(),
                                 trainer_.steps(), out_.result.loss, out_.scored ? score_text(out_.score) : "",
                                 rate_text(out_.result.samples_per_second)));
@@ -256,6 +259,18 @@ class EpochLoop {
     if (!c_.ranks.alone()) c_.ranks.expect_same_state(trainer_.state_hash(), trainer_.steps());
     save(out_.scored && c_.best.evaluations_since_best == 0);
     due_.restart(trainer_.steps());
+  }
+
+  void remember_epoch() {
+    nlohmann::ordered_json entry{
+        {"epoch", trainer_.position().epoch + !epoch_ended()}, {"step", trainer_.steps()}, {"loss", out_.result.loss}};
+    if (out_.scored) {
+      entry["test_loss"] = out_.score.loss;
+      entry["metrics"] = out_.score.metrics;
+    }
+    entry["samples_per_s"] = out_.result.samples_per_second;
+    entry["seconds"] = run_seconds_;
+    out_.history.push_back(std::move(entry));
   }
 
   void finish() {
@@ -276,7 +291,11 @@ class EpochLoop {
     if (out_.converged)
       progress_.print(
           fmt::format("the test loss has not fallen for {} epochs (--patience): done", c_.best.evaluations_since_best));
-    out_.cut_short = trainer_.steps() < total_ && !out_.converged;
+    if (out_.on_target)
+      progress_.print(fmt::format("--target {}: reached after {} steps and {:.1f} s of training", c_.target,
+                                  trainer_.steps(), run_seconds_));
+    out_.seconds = run_seconds_;
+    out_.cut_short = trainer_.steps() < total_ && !out_.converged && !out_.on_target;
     if (out_.epochs == 0 && !c_.no_eval && !out_.cut_short) {  // resumed a finished run
       out_.score = trainer_.evaluate(*data_.test);
       out_.scored = true;
@@ -294,6 +313,7 @@ class EpochLoop {
   Saver saver_;
   std::string size_;
   SaveClock due_;
+  Goal goal_;
   RunningNote note_;
   std::optional<Error> weights_failure_;
   bool told_ = false, slow_disk_ = false, ending_ = false;
@@ -305,6 +325,10 @@ class EpochLoop {
 
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
                                           ProgressLine& progress) {
+  if (!target.empty())
+    Goal::parse(target).expect_one_of(Programs(run.make_task(*data.test), program_options(run.trainer_options()))
+                                          .declare(form_of(*data.test, "test", false))
+                                          .metrics);
   catch_signals();
   return EpochLoop(*this, trainer, data, total, progress).run();
 }

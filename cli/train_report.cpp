@@ -19,6 +19,20 @@ double epochs_done(const Trainer& trainer, int64_t steps, int64_t per_epoch) {
   return static_cast<double>(at.epoch) + static_cast<double>(in_epoch) / static_cast<double>(per_epoch);
 }
 
+/// What --target came to: null without it.
+nlohmann::ordered_json goal_document(const std::string& target, const Trainer& trainer,
+                                     const TrainCommand::Outcome& o) {
+  if (target.empty()) return {};
+  nlohmann::ordered_json out{{"target", target}, {"reached", o.on_target}};
+  if (o.on_target) {
+    out["step"] = trainer.steps();
+    const Position& at = trainer.position();
+    out["samples"] = at.epoch * at.samples + at.sample;
+    out["seconds"] = o.seconds;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string TrainCommand::resume_command() const {
@@ -92,6 +106,8 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"merged", wrote_weights ? merged : ""},
                              {"stopped", o.cut_short},
                              {"converged", o.converged},
+                             {"target", goal_document(target, trainer, o)},
+                             {"history", o.history},
                              {"world", ranks.document(run.trainer.reduce)},
                              {"losses", trainer.losses()}};
   run.report_fallback(trainer, out);

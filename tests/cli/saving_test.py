@@ -108,6 +108,23 @@ class Saving(harness.Case):
         self.assertIn("a.safetensors: cannot flush to the disk: Input/output error", result.stderr)
         self.assertEqual(self.steps_of(file), 60 * 32)
 
+    def test_a_target_ends_the_run(self):
+        run = self.json("train", *harness.MLP, "--device", "reference", "--epochs", "40", "--lr", "0.02", "--target", "accuracy=0.9")
+        history = run["history"]
+        self.assertEqual(len(history), run["epochs"])
+        self.assertEqual([h["metrics"]["accuracy"] >= 0.9 for h in history], [False] * (len(history) - 1) + [True])
+        self.assertLess(len(history), 40)
+        self.assertEqual(history[-1]["test_loss"], run["test_loss"])
+        self.assertEqual(run["target"] | {"seconds": 0}, {"target": "accuracy=0.9", "reached": True, "step": run["steps"],
+                                                          "samples": 512 * len(history), "seconds": 0})
+        self.assertFalse(run["stopped"])
+        missed = self.json("train", *harness.MLP, "--device", "reference", "--epochs", "1", "--target", "loss=0.0001")
+        self.assertEqual(missed["target"], {"target": "loss=0.0001", "reached": False})
+        for target, parts in (("acc=1", ["acc=1", "METRIC>=VALUE"]), ("accuracy", ["a metric and a value"]),
+                              ("rmse<=1", ["no metric 'rmse'", "accuracy or loss"]), ("accuracy=x", ["a value"])):
+            self.fails(2, parts, "train", *harness.MLP, "--device", "reference", "--target", target)
+        self.fails(2, ["--target", "--no-eval"], "train", *harness.MLP, "--target", "loss=1", "--no-eval")
+
     def test_the_best_stays_and_patience_ends_the_run(self):
         file = self.folder / "run.safetensors"
         run = self.train(*self.RUN, "--epochs", "60", "--lr", "0.5", "--checkpoint", file, "--keep-best", "--patience", "2",
