@@ -37,12 +37,16 @@ void add_plan(CLI::App& app, Action& action);
 void add_top(CLI::App& app, Action& action);
 void add_help(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);
 /// Prints unusable plugins to stderr, so that missing devices are explained. Only plugins whose devices have been
 /// listed are checked: see Registry::plugins.
 void print_lost_plugins();
+/// A document as text.
+std::string json_text(const nlohmann::ordered_json& document);
 /// Writes one JSON document to stdout.
 void print_json(const nlohmann::ordered_json& document);
 

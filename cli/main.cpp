@@ -127,8 +127,12 @@ void add_json_flag(CLI::App& sub, bool& json) {
   sub.add_flag("--json", json, "Print one JSON document to stdout; everything else goes to stderr");
 }
 
+std::string json_text(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 void print_json(const nlohmann::ordered_json& document) {
-  std::string text = document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::string text = json_text(document);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -159,6 +163,8 @@ int run(int argc, char** argv) {
   add_models(app, action);
   add_new_model(app, action);
   add_ops(app, action);
+  add_compare(app, action);
+  add_sweep(app, action);
   add_parity(app, action);
   add_bisect(app, action);
   add_replay(app, action);

@@ -109,6 +109,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"target", goal_document(target, trainer, o)},
                              {"history", o.history},
                              {"world", ranks.document(run.trainer.reduce)},
+                             {"options", run.remembered()},
                              {"losses", trainer.losses()}};
   run.report_fallback(trainer, out);
   profile.tell(out);
@@ -118,6 +119,8 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
 int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o) {
   nlohmann::ordered_json out = document(device, trainer, steps_per_epoch(*data.train), o);
   if (!ranks.writes()) return o.cut_short ? stopped : done;
+  if (const std::string file = log_dir + "/run.json"; !log_dir.empty())
+    try_write_target({"--log-dir", &file}, json_text(out));
   if (json)
     print_json(out);
   else {

@@ -267,7 +267,7 @@ std::string page(const RunPage& run) {
   std::string title = fmt::format("Tutti: {} on {}", text_of(run.result.at("model")), text_of(run.result.at("device")));
   std::string text = bench::page_head(title, style);
   text += "<header>" + header(run) + "</header>\n<main>\n" + numbers(run);
-  text += section("MetricHistory", "", curves(run));
+  text += section("Curves", "", curves(run));
   if (run.confusion) {
     text += section("Confusion",
                     run.confusion->classes.size() > matrix_classes

@@ -1,0 +1,205 @@
+// tutti sweep: trains with every combination of some options, one run after the other, and compares the runs.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "cli/compare/run_record.h"
+#include "cli/output_file.h"
+#include "cli/print.h"
+#include "cli/run_file.h"
+#include "cli/signals.h"
+#include "core/base/text.h"
+#include "core/runtime/child_process.h"
+#include "data/file.h"
+
+namespace tutti::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Combination = std::vector<std::pair<std::string, std::string>>;  // option and value
+
+constexpr std::string_view prefix = "sweep-";
+
+/// "lr=0.01,seed=2": also the name of the run's folder.
+std::string name_of(const Combination& c) {
+  std::string text;
+  for (const auto& [option, value] : c) text += fmt::format("{}{}={}", text.empty() ? "" : ",", option, value);
+  std::ranges::replace(text, '/', '_');
+  return text;
+}
+
+struct SweepCommand {
+  std::string file, output, sort, report;
+  std::optional<int64_t> random;
+  uint64_t seed = 1;
+  bool json = false;
+
+  std::vector<Setting> fixed;
+  std::vector<std::pair<std::string, std::vector<std::string>>> axes;
+
+  void read() {
+    std::set<std::string> names;
+    for (const Setting& s : read_run_file(file)) {
+      const bool axis = s.key.starts_with(prefix);
+      const std::string option = axis ? s.key.substr(prefix.size()) : s.key;
+      if (!names.insert(option).second)
+        throw invalid(fmt::format("{}: {} is both fixed and swept", s.where, option), "remove one of the two lines");
+      if (!axis) {
+        fixed.push_back(s);
+        continue;
+      }
+      std::vector<std::string> values = split(s.value, ',');
+      if (values.empty()) throw invalid(fmt::format("{}: {} has no values", s.where, s.key), "such as [0.01, 0.1]");
+      axes.emplace_back(option, values);
+    }
+    if (axes.empty())
+      throw invalid(fmt::format("{}: no option is swept", file), "add a line such as: sweep-lr = [0.001, 0.01, 0.1]");
+  }
+
+  std::vector<Combination> combinations() const {
+    constexpr size_t most = 100000;
+    std::vector<Combination> all = {{}};
+    for (const auto& [option, values] : axes) {
+      if (all.size() * values.size() > most)
+        throw invalid(fmt::format("{}: more than {} combinations", file, most), "use fewer values");
+      std::vector<Combination> longer;
+      for (const Combination& c : all)
+        for (const std::string& value : values) {
+          longer.push_back(c);
+          longer.back().emplace_back(option, value);
+        }
+      all = std::move(longer);
+    }
+    if (!random) return all;
+    std::mt19937_64 numbers(seed);
+    for (size_t k = all.size(); k > 1; --k) std::swap(all[k - 1], all[numbers() % k]);
+    all.resize(std::min(all.size(), static_cast<size_t>(*random)));
+    return all;
+  }
+
+  /// Runs of other fixed options must not be mixed with these.
+  void expect_same_sweep() const {
+    std::map<std::string, std::string> options;
+    for (const Setting& s : fixed) options[s.key] = s.value;
+    const std::string text = run_file_text(options, false), path = output + "/fixed.toml";
+    if (fs::exists(path) && data::read_file(path, "") != text)
+      throw invalid(fmt::format("--output {}: holds the runs of a sweep with other fixed options (fixed.toml)", output),
+                    "name another folder");
+    fs::create_directories(output);
+    write_target(path, text);
+  }
+
+  /// Trains in a process of its own, or goes on from the checkpoint of a stopped run.
+  Ending train(const Combination& c, const std::string& folder) const {
+    const std::string checkpoint = folder + "/run.safetensors";
+    std::vector<std::string> words = {"tutti", "train"};
+    if (fs::exists(checkpoint)) {
+      words.insert(words.end(), {"--resume", checkpoint});
+    } else {
+      for (const Setting& s : fixed) words.insert(words.end(), {"--set", s.key + "=" + s.value});
+      for (const auto& [option, value] : c) words.insert(words.end(), {"--set", option + "=" + value});
+    }
+    words.insert(words.end(), {"--checkpoint", checkpoint, "--log-dir", folder, "--quiet", "--json"});
+    std::vector<char*> pointers = pointers_to(words);
+    const std::string messages = folder + "/messages.txt";
+    ChildProcess process([&] {
+      dup2(open("/dev/null", O_RDWR | O_CLOEXEC), STDOUT_FILENO);
+      dup2(open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDERR_FILENO);
+      execv("/proc/self/exe", pointers.data());
+    });
+    bool told = false;
+    while (!process.ends_by(deadline_in(0.2)))
+      if (interrupted() && !std::exchange(told, true)) process.kill(SIGTERM);  // it saves, and ends
+    return process.wait();
+  }
+
+  /// The first error that the run printed.
+  static std::string reason(const std::string& folder) {
+    constexpr std::string_view error = "tutti: ";
+    for (const std::string& line : split(data::read_file(folder + "/messages.txt", ""), '\n'))
+      if (line.starts_with(error)) return ": " + line.substr(error.size());
+    return "";
+  }
+
+  /// The run's result; none if it failed or was stopped.
+  std::optional<RunRecord> run(const Combination& c, const std::string& progress) const {
+    const std::string name = name_of(c), folder = output + "/" + name;
+    auto finished = [&]() -> std::optional<RunRecord> {
+      if (!fs::exists(folder + "/run.json")) return {};
+      RunRecord r = read_record(folder);
+      r.name = name;
+      return r.result.value("stopped", true) ? std::nullopt : std::optional(r);
+    };
+    if (auto r = finished()) {
+      print_err("{}  {}: done before\n", progress, name);
+      return r;
+    }
+    fs::create_directories(folder);
+    Ending ending = train(c, folder);
+    auto r = finished();
+    if (r)
+      print_err("{}  {}: loss {:.4f}{}\n", progress, name, r->number("loss").value_or(NAN),
+                r->number("test_loss") ? fmt::format(", test loss {:.4f}", *r->number("test_loss")) : "");
+    else if (!interrupted())
+      print_err("{}  {}: failed ({}){}; see {}/messages.txt\n", progress, name, ending.text(), reason(folder), folder);
+    return r;
+  }
+
+  int operator()() {
+    if (random && *random < 1) throw invalid(fmt::format("--random {}: must be at least 1", *random));
+    read();
+    std::vector<Combination> all = combinations();
+    expect_same_sweep();
+    if (report.empty()) report = output + "/index.html";
+    check_target("--report", report);
+    catch_signals();
+    std::vector<RunRecord> runs;
+    size_t failures = 0;
+    for (size_t k = 0; k < all.size() && !interrupted(); ++k) {
+      auto r = run(all[k], fmt::format("{} of {}", k + 1, all.size()));
+      if (r)
+        runs.push_back(*r);
+      else
+        ++failures;
+    }
+    const bool cut = interrupted();
+    release_signals();
+    if (runs.empty())
+      throw Error(Code::internal, fmt::format("none of {} runs finished", all.size()),
+                  fmt::format("see {}/*/messages.txt", output));
+    sort_by(runs, !sort.empty() ? sort : runs[0].number("test_loss") ? "test_loss" : "loss");
+    if (json)
+      print_json(document_of(runs));
+    else
+      print_out("{}", table_of(runs));
+    write_target(report, page_of(runs));
+    if (cut) print_err("stopped; the same command goes on\n");
+    return cut ? cut_off : failures > 0 ? stopped : done;
+  }
+};
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action) {
+  auto* sub = app.add_subcommand("sweep", "Train with all combinations of some options, and compare the runs");
+  static SweepCommand c;
+  sub->add_option("FILE", c.file, "Run file with lists: sweep-lr = [0.001, 0.01], sweep-seed = [1, 2, 3]")->required();
+  sub->add_option("--output", c.output, "Folder of the runs; finished runs in it are not repeated, stopped ones go on")
+      ->required();
+  sub->add_option("--random", c.random, "Run N combinations, chosen at random");
+  sub->add_option("--seed", c.seed, "Seed of that choice");
+  sub->add_option("--sort", c.sort, "Sort by this number of the table, best first (default: test_loss, else loss)");
+  sub->add_option("--report", c.report, "Write the page here (default: index.html in the folder)");
+  add_json_flag(*sub, c.json);
+  sub->footer("Example: tutti sweep sweep.toml --output runs/sweep --sort accuracy");
+  sub->callback([&action] { action = [] { return c(); }; });
+}
+
+}  // namespace tutti::cli
