@@ -145,7 +145,8 @@ void BlockRun::follow(Warp& w, int pc) {
       pc = branch(w, i, pc);
       if (pc < 0) return;
     } else if (i.flow == Flow::barrier) {
-      return barrier(w, i, pc);
+      pc = barrier(w, i, pc);
+      if (pc < 0) return;
     } else {
       uint32_t leaving = i.guard < 0 ? w.active : guarded(w, i);
       park(w, pc + 1);
@@ -170,12 +171,15 @@ int BlockRun::branch(Warp& w, const Instruction& i, int pc) {
   return -1;
 }
 
-void BlockRun::barrier(Warp& w, const Instruction& i, int pc) {
-  if (w.active != w.alive || i.guard >= 0)
-    fail(CUDA_ERROR_LAUNCH_FAILED, "a barrier that only some lanes of the warp reach", w, i,
-         std::countr_zero(w.active));
+/// The next instruction, or -1 where the warp waits.
+int BlockRun::barrier(Warp& w, const Instruction& i, int pc) {
+  uint32_t reached = i.guard < 0 ? w.active : guarded(w, i);
+  if (!reached) return pc + 1;
+  if (reached != w.alive)
+    fail(CUDA_ERROR_LAUNCH_FAILED, "a barrier that only some lanes of the warp reach", w, i, std::countr_zero(reached));
   park(w, pc + 1);
   w.waits = true;
+  return -1;
 }
 
 void BlockRun::fail(CUresult result, const std::string& what, const Warp& w, const Instruction& i, int lane) const {

@@ -54,7 +54,7 @@ class BlockRun {
   /// Executes one path until it ends, joins another or diverges; `pc` is where its lanes are.
   void follow(Warp& w, int pc);
   int branch(Warp& w, const Instruction& i, int pc);
-  void barrier(Warp& w, const Instruction& i, int pc);
+  int barrier(Warp& w, const Instruction& i, int pc);
   void release();
   void park(Warp& w, int pc) const;
   static uint32_t guarded(const Warp& w, const Instruction& i);
