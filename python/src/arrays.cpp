@@ -75,7 +75,7 @@ void check_process() {
 Callback callback(nb::object function) {
   return {new nb::object(std::move(function)), [](nb::object* o) {
             if (!Py_IsInitialized()) return;  // the interpreter and the object no longer exist
-            nb::gil_scoped_acquire gil;
+            WithGil gil;
             delete o;
           }};
 }

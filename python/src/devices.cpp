@@ -24,7 +24,7 @@ void bind_devices(nb::module_& m) {
   m.def(
       "devices",
       [](const std::string& wanted) {
-        nb::gil_scoped_release release;
+        WithoutGil release;
         return rank_devices(Registry::instance(), wanted);
       },
       nb::arg("wanted") = "auto");

@@ -72,13 +72,15 @@ PyValue pool(const PyValue& x, bool max, const Ints& kernel, const Ints& stride,
   return wrap(x.handle, max ? max_pool1d(a, o) : avg_pool1d(a, o));
 }
 
-/// lstm if c0 is given, else gru. `weights`: per layer and direction w_ih, w_hh and optional biases.
+/// lstm if c0 is given, else gru. `weights`: per layer and direction w_ih, w_hh and optional biases. `lengths`: i32
+/// [N].
 std::tuple<PyValue, PyValue, std::optional<PyValue>> recurrent(const PyValue& x, const PyValue& h0,
                                                                const std::optional<PyValue>& c0,
                                                                const std::vector<std::vector<PyValue>>& weights,
                                                                bool bidirectional, bool batch_first, double dropout,
                                                                const std::optional<PyValue>& seed,
-                                                               const std::optional<PyValue>& step, int64_t stream) {
+                                                               const std::optional<PyValue>& step, int64_t stream,
+                                                               const std::optional<PyValue>& lengths) {
   std::vector<RecurrentWeights> all;
   for (const std::vector<PyValue>& w : weights) {
     if (w.size() != 2 && w.size() != 4) throw invalid("a recurrent layer takes two weights, or four with biases");
@@ -87,6 +89,7 @@ std::tuple<PyValue, PyValue, std::optional<PyValue>> recurrent(const PyValue& x,
   }
   RecurrentOptions o{.bidirectional = bidirectional, .batch_first = batch_first, .dropout = dropout, .stream = stream};
   if (dropout > 0 && seed && step) o.seed = seed->get(), o.step = step->get();
+  if (lengths) o.lengths = lengths->get();
   RecurrentResult r = c0 ? lstm(x.get(), h0.get(), c0->get(), all, o) : gru(x.get(), h0.get(), all, o);
   return {wrap(x.handle, r.y), wrap(x.handle, r.h_n), wrap_optional(x.handle, r.c_n)};
 }
@@ -155,7 +158,8 @@ void bind_functions(nb::module_& m) {
     return wrap(x.handle, index_put(x.get(), {index.get()}, values.get()));
   });
   m.def("recurrence", &recurrent, arg("x"), arg("h0"), arg("c0").none(), arg("weights"), arg("bidirectional"),
-        arg("batch_first"), arg("dropout"), arg("seed").none(), arg("step").none(), arg("stream"));
+        arg("batch_first"), arg("dropout"), arg("seed").none(), arg("step").none(), arg("stream"),
+        arg("lengths") = nb::none());
 }
 
 }  // namespace tutti::python

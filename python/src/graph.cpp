@@ -240,6 +240,9 @@ void bind_graph(nb::module_& m) {
             g->get().set_state(name, v.get(), role_named(role));
           },
           nb::arg("name"), nb::arg("value"), nb::arg("role") = "output", "What the state holds after the step.")
+      .def(
+          "latest", [](const GraphRef& g, const std::string& name) { return wrap(g, g->get().latest(name)); },
+          nb::arg("name"), "What the state holds after the step as it is built so far.")
       .def("__len__", [](const GraphHandle& g) { return g.get().nodes().size(); })
       .def("__str__", [](const GraphHandle& g) { return print(g.get()); });
 

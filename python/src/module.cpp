@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   using namespace tutti::python;
   nb::set_leak_warnings(false);  // modules keep their classes until the process ends
   m.attr("version") = TUTTI_VERSION;
+  m.def("leave_interpreter", &leave_interpreter);  // for atexit
   tutti::set_option_style([](std::string_view name, std::string_view value) {
     std::string key(name);
     std::ranges::replace(key, '-', '_');

@@ -22,6 +22,7 @@
 #include "core/base/status.h"
 #include "data/host_tensor.h"
 #include "graph/graph.h"
+#include "interpreter.h"
 #include "train/runner.h"
 
 namespace tutti::python {
@@ -73,14 +74,14 @@ class Exclusive {
   template <class F>
   explicit Exclusive(F make) {
     check_process();
-    nb::gil_scoped_release release;
+    WithoutGil release;
     held_ = make();
   }
   /// Calls f(T&) without the GIL. Throws Error(invalid) if another thread, or a callback of this thread, is using it.
   template <class F>
   auto use(F f) {
     Use mine(*this);
-    nb::gil_scoped_release release;
+    WithoutGil release;
     return f(*mine.held);
   }
   /// The same with the GIL.
@@ -98,7 +99,7 @@ class Exclusive {
     if (!held_) return;
     Use mine(*this);
     held_.reset();
-    nb::gil_scoped_release release;
+    WithoutGil release;
     mine.held.reset();
   }
 

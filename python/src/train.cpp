@@ -55,7 +55,7 @@ Task task_of(nb::object function, const std::string& description) {
   Callback f = callback(std::move(function));
   return Task(
       [f](nn::Builder& b, const Batch& x) {
-        nb::gil_scoped_acquire gil;
+        WithGil gil;
         GraphRef graph = lend(b.graph());
         auto builder = std::make_shared<PyBuilder>(PyBuilder{graph, &b});
         auto batch = std::make_shared<PyBatch>(PyBatch{graph, &x});
@@ -105,7 +105,7 @@ Optimizer optimizer_of(const std::string& kind, const std::map<std::string, doub
 UpdateFunction update_of(nb::object function) {
   Callback f = callback(std::move(function));
   return [f](Graph& g, const std::vector<nn::Parameter>& parameters, const Values& gradients, Value lr, Value step) {
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     GraphRef graph = lend(g);
     struct TakeBack {
       GraphRef& g;
@@ -148,7 +148,7 @@ TrainerOptions options_of(const nb::dict& d) {
   if (d.contains("factor")) {  // the factor on the learning rate, called before every step
     Callback f = callback(nb::borrow(d["factor"]));
     o.schedule = [f](int64_t step) {
-      nb::gil_scoped_acquire gil;
+      WithGil gil;
       return nb::cast<double>((*f)(step));
     };
   }
@@ -187,7 +187,7 @@ using PyTrainer = Exclusive<Trainer>;
 nb::dict train(PyTrainer& trainer, const Source& set, int64_t max_steps, const nb::object& watch) {
   TrainResult r = trainer.use([&](Trainer& t) {
     return t.train(set, max_steps, [&](const Progress& p) {
-      nb::gil_scoped_acquire gil;
+      WithGil gil;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       return watch.is_none() || !nb::cast<bool>(nb::bool_(watch(progress_dict(p)).is(nb::handle(Py_False))));
     });
@@ -239,7 +239,7 @@ void bind_data(nb::module_& m) {
   m.def(
       "open_data",
       [](const std::string& spec, int64_t context, const std::string& tokenizer) {
-        nb::gil_scoped_release release;
+        WithoutGil release;
         data::Sources s = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
         return std::pair(std::const_pointer_cast<Source>(s.train), std::const_pointer_cast<Source>(s.test));
       },

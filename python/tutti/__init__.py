@@ -5,6 +5,7 @@
 
 `tutti.from_torch` takes a PyTorch module; `tutti.devices()` lists where it can run.
 """
+import atexit as _atexit
 from types import SimpleNamespace as _Namespace
 from typing import Any as _Any
 
@@ -16,16 +17,18 @@ from tutti import ops, values as _values  # noqa: F401  (values get their operat
 from tutti import nn
 from tutti._core import Device, Graph, Outcome, Value
 from tutti.graphs import Program, gradients, native, value_and_grad
+from tutti.lengths import buckets
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
 from tutti.trainer import Lora, Norms, ParameterGroup, Score, Trainer, optimizers as _optimizers
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError",
            "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value",
-           "binary_classification", "classification",
+           "binary_classification", "buckets", "classification",
            "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad"]
 __version__ = _core.version
+_atexit.register(_core.leave_interpreter)
 optim = _Namespace(**_optimizers)
 
 

@@ -1,8 +1,10 @@
 """tutti.from_torch beside PyTorch's own loop: inputs, outputs and losses of many kinds, evaluation, options, integers, operators."""
+import copy
 import tempfile
 import unittest
+import warnings
 
-from faithful_test import DEVICE, F, Faithful, Two, X, Y, nn, sgd, torch  # (leaves where PyTorch is missing)
+from faithful_test import DEVICE, F, Faithful, Reverse, Two, X, Y, nn, sgd, torch  # (leaves where PyTorch is missing)
 
 import tutti
 
@@ -101,14 +103,133 @@ class Interface(Faithful):
             step.load(f"{folder}/a.safetensors")
             self.assertEqual([step(X, Y) for _ in range(3)], wanted)
 
+    def test_accumulation(self):
+        """Updates every third step, once out of turn; with a buffer, clipping, and a step saved and loaded in the middle."""
+        class Norm(Two):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm1d(8)
+
+            def between(self, h):
+                return self.norm(h)
+
+        for optimizer in (lambda m: torch.optim.AdamW(m.parameters(), lr=0.05, eps=1e-4), lambda m: torch.optim.SGD(m.parameters(), lr=0.5, momentum=0.9)):
+            torch.manual_seed(0)
+            module = Norm()
+            twin = copy.deepcopy(module)
+            theirs = optimizer(twin)
+            step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=optimizer(module), device=DEVICE, accumulate=3)
+            pending = 0
+            with tempfile.TemporaryDirectory() as folder:
+                for i in range(10):
+                    x, y, forced = X.roll(i, 0) * (1 + i / 10), Y, i == 4
+                    wanted = F.cross_entropy(twin(x), y)
+                    (wanted / 3).backward()
+                    pending += 1
+                    if pending == 3 or forced:
+                        nn.utils.clip_grad_norm_(twin.parameters(), 0.5)
+                        theirs.step()
+                        theirs.zero_grad()
+                        pending = 0
+                    ours = step(x, y, clip_norm=0.5, update=True if forced else None)
+                    self.assertAlmostEqual(ours, wanted.item(), delta=2e-5, msg=f"step {i}")
+                    if i == 5:
+                        step.save(f"{folder}/a.safetensors")
+                        step.load(f"{folder}/a.safetensors")
+            self.same_state(step, twin)
+            held, right = step.optimizer_state_dict()["state"][0], theirs.state_dict()["state"][0]
+            for key, value in right.items():
+                torch.testing.assert_close(held[key], value, rtol=1e-4, atol=1e-5)
+        with self.assertRaisesRegex(tutti.InvalidError, "update=…\\) without accumulated gradients"):
+            tutti.from_torch(Two(), X, loss=nn.CrossEntropyLoss(), device=DEVICE)(X, Y, update=True)
+
+    def test_evaluation_mode(self):
+        module = Two()
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), device=DEVICE)
+        step(X, Y)
+        before = step.state_dict()["a.weight"]
+        self.assertEqual(step.eval()(X, Y), step.evaluate(X, Y))
+        self.assertTrue(torch.equal(before, step.state_dict()["a.weight"]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step.train()(X, Y)
+        self.assertEqual(step.steps, 2)
+
+    def test_lengths_that_return_do_not_compile_again(self):
+        traces = []
+
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rows, self.head = nn.Embedding(20, 8), nn.Linear(8, 4)
+
+            def forward(self, tokens, mask):
+                traces.append(tuple(tokens.shape))
+                h = self.rows(tokens) * mask[..., None]
+                return self.head(h + h.mean(1, keepdim=True) * mask.shape[1] / mask.sum(1)[:, None, None])
+
+        def loss(y, t):
+            return F.cross_entropy(y.flatten(0, 1), t.flatten())
+
+        torch.manual_seed(0)
+        module, pad = Tagger(), tutti.buckets([4, 8])
+        twin = copy.deepcopy(module)
+        theirs = sgd(twin)
+        batches = [(torch.randint(0, 20, (3, n)), torch.ones(3, n), torch.randint(0, 4, (3, n))) for n in (3, 7, 4, 5, 2, 8)]
+        tokens, mask, labels = pad(batches[0], (0, 0, -100))
+        step = tutti.from_torch(module, (tokens, mask), loss=loss, optimizer=sgd(module), device=DEVICE)
+        for batch in batches:
+            theirs.zero_grad()
+            wanted = loss(twin(*batch[:2]), batch[2])
+            wanted.backward()
+            theirs.step()
+            traces.clear()
+            self.assertAlmostEqual(step(*pad(batch, (0, 0, -100))), wanted.item(), delta=1e-5)
+            new = traces
+        self.same_state(step, twin)
+        self.assertEqual(new, [])  # the last batch has a size that was there before
+        with self.assertRaisesRegex(tutti.InvalidError, "a length of 9 is above the largest bucket, 8"):
+            pad(torch.zeros(3, 9))
+
+    def test_predictions_of_any_structure(self):
+        class Several(Two):
+            def forward(self, x):
+                y = self.between(super().forward(x))
+                return {"logits": y, "places": (y.argmax(1) + 100000, y > 0), "n": 3, "none": None, "complex": torch.complex(y, -y)}
+
+        class Own(Several):
+            def between(self, h):
+                return Reverse.apply(h)
+
+        for make in (Several, Own):
+            torch.manual_seed(1)
+            module = make()
+            step = tutti.from_torch(module, X, loss=lambda o, t: F.cross_entropy(o["logits"], t), device=DEVICE, optimizer=sgd(module, lr=0.0))
+            step(X, Y)
+            for x in (X, X[:3], X):
+                ours, theirs = step.predict(x), module.eval()(x)
+                module.train()
+                torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
     def test_options(self):
         def make(**options):
             return tutti.from_torch(nn.Linear(8, 4), X, loss=nn.CrossEntropyLoss(), **{"device": DEVICE, **options})
 
         with self.assertRaisesRegex(tutti.InvalidError, "device of PyTorch's"):
             make(device=torch.device("cpu"))
-        with self.assertRaisesRegex(tutti.InvalidError, "no option 'accumulate'"):
-            make(accumulate=2)
+        with self.assertRaisesRegex(tutti.InvalidError, "accumulate=0: use the number of steps"):
+            make(accumulate=0)
+        with self.assertRaisesRegex(tutti.InvalidError, "accumulate with precision=\"f16\""):
+            make(accumulate=2, precision="f16")
+        with self.assertRaisesRegex(tutti.InvalidError, "accumulate without an optimizer of torch.optim"):
+            make(accumulate=2, optimizer=tutti.optim.SGD(lr=0.1))
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        make(scaler=scaler, precision="f16")(X, Y)
+        make(scaler=torch.amp.GradScaler("cpu", enabled=False))(X, Y)
+        with self.assertRaisesRegex(tutti.InvalidError, "a GradScaler without precision"):
+            make(scaler=scaler)
+        with self.assertRaisesRegex(tutti.InvalidError, "growth_interval=100"):
+            make(scaler=torch.amp.GradScaler("cpu", growth_interval=100), precision="f16")
         make(precision=torch.bfloat16, seed=None)(X, Y)
 
 
@@ -165,6 +286,37 @@ class Operators(Faithful):
                 return torch.distributions.Normal(super().forward(x), 1.0).log_prob(torch.zeros(16, 4))
 
         self.beside(Normal)
+
+        class Spread(Two):
+            def forward(self, x):
+                return torch.distributions.Normal(0.0, super().forward(x)).log_prob(torch.zeros(16, 4))
+
+            def between(self, h):
+                return h
+
+        for loss in (nn.CrossEntropyLoss(), lambda o, t: F.cross_entropy(Reverse.apply(o), t)):
+            torch.manual_seed(0)
+            module = Spread()
+            with torch.no_grad():
+                module.b.bias.fill_(5.0)
+            step = tutti.from_torch(module, X, loss=loss, optimizer=torch.optim.AdamW(module.parameters(), lr=0.01, eps=1e-4), device=DEVICE)
+            twin = copy.deepcopy(module)
+            theirs = torch.optim.AdamW(twin.parameters(), lr=0.01, eps=1e-4)
+            for x in (X, X * 1000, X):  # the second one makes negative deviations
+                theirs.zero_grad()
+                try:
+                    wanted = loss(twin(x), Y)
+                except ValueError:
+                    for compute in (step, step.evaluate):
+                        with self.assertRaisesRegex(ValueError, "Expected parameter scale of distribution Normal to satisfy.*GreaterThan"):
+                            compute(x, Y)
+                    with self.assertRaisesRegex(ValueError, "Expected parameter scale"):
+                        step.predict(x)
+                    continue
+                wanted.backward()
+                theirs.step()
+                self.assertAlmostEqual(step(x, Y), wanted.item(), delta=1e-5)
+            self.same_state(step, twin)
 
     def test_windows(self):
         class Windows(nn.Module):

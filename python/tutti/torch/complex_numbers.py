@@ -7,6 +7,7 @@ import numpy as np
 
 from tutti import _core, ops
 from tutti._core import Value
+from tutti.data import as_column
 from tutti.errors import UnsupportedError
 from tutti.torch import indexing, neural, reductions, shapes  # noqa: F401  (they fill the registry)
 from tutti.torch.reductions import dtype_name
@@ -35,6 +36,14 @@ def parts(x):
 
 def any_complex(xs):
     return any(isinstance(x, (Complex, complex)) or isinstance(x, (list, tuple)) and any_complex(x) for x in xs)
+
+
+def constant(graph, t, what):
+    """A tensor of PyTorch's as a constant."""
+    t = t.detach().resolve_conj()
+    if t.is_complex():
+        return Complex(*(graph.constant(as_column(p, what)) for p in (t.real, t.imag)))
+    return graph.constant(as_column(t, what))
 
 
 # ---- what is done to both parts alike; real floats among the operands are complex numbers then

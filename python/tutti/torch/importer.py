@@ -7,7 +7,7 @@ import torch
 from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError, UnsupportedError
-from tutti.torch import backward, complex_numbers, elementwise, indexing, losses, neural, reductions, shapes, special  # noqa: F401  (they fill the registry)
+from tutti.torch import backward, complex_numbers, elementwise, indexing, linalg, losses, neural, reductions, shapes, special  # noqa: F401  (they fill the registry)
 from tutti.torch.registry import HANDLERS
 
 
@@ -49,15 +49,24 @@ class Context:
             return [b.seed, b.step]
         return [graph.state("seed", "u32", [2], role="bookkeeping"), graph.state("step", "i32", [], role="bookkeeping")]
 
+    def check(self, condition, message):
+        """What must be true."""
+        self._lowering.checks.append((condition, f"{message} ({place(self._node)})"))
+
     def stream(self):
         """Another stream of random numbers for every node that asks."""
         self._lowering.streams += 64
         return self._lowering.streams
 
 
+def has_token(node):
+    """Whether the call of an operator is given a token, and gives one in front of its results: of those that check errors."""
+    return node.target is torch.ops.higher_order.with_effects
+
+
 def overload(node):
     """"add.Tensor" of a call, "" of what is no ATen operator."""
-    target = node.target
+    target = node.args[1] if has_token(node) else node.target
     if isinstance(target, torch._ops.OpOverload):
         return target.name().split("::")[-1] if "." in target.name() else target.name().split("::")[-1] + ".default"
     return ""
@@ -138,6 +147,7 @@ class Lowering:
 
     def __init__(self, builder, batch=None, kept=()):
         self.builder, self.batch, self.streams, self._kept, self._of_states = builder, batch, 0, kept, set()
+        self.checks = []  # of (condition, message)
 
     def _keep_exact(self, node, first, values):
         """Integers stay within what i32, or PyTorch's narrower dtype, holds: the batch is checked. Of a state the batch says nothing."""
@@ -160,6 +170,9 @@ class Lowering:
     def _call(self, node, args, kwargs):
         """The results of a node."""
         first = self.batch.values if self.batch is not None else 0
+        if has_token(node):
+            HANDLERS[overload(node)](Context(self, node), *args[2:], **kwargs)
+            return [None, None]
         try:
             c = Context(self, node)
             if c.complex or complex_numbers.any_complex([*args, *kwargs.values()]):
@@ -205,13 +218,16 @@ class Lowering:
 
         def argument(a):
             if isinstance(a, torch.fx.Node):
-                return env[a.name]
+                return env.get(a.name) if a.op == "placeholder" else env[a.name]  # tokens have no value
             if isinstance(a, (list, tuple)):
                 return type(a)(argument(x) for x in a) if not hasattr(a, "_fields") else tuple(argument(x) for x in a)
             return a
 
         for node in graph.nodes:
             if node.op in ("placeholder", "output"):
+                continue
+            if node.op == "get_attr":
+                env[node.name] = complex_numbers.constant(self.builder.graph, getattr(graph.owning_module, node.target), "a tensor that forward makes")
                 continue
             if is_getitem(node):
                 self._of_states |= {node} if node.args[0] in self._of_states else set()

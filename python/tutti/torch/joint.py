@@ -9,6 +9,7 @@ from torch._functorch.aot_autograd import aot_export_module
 from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
+from tutti.torch.outputs import layout
 from tutti.torch.trace import decompositions, guards, place_of, remedy_of
 
 
@@ -24,6 +25,7 @@ class Joint:
     loss: object
     buffers: dict
     gradients: dict
+    layout: object  # of the module's outputs
 
 
 class _Whole(torch.nn.Module):
@@ -32,7 +34,7 @@ class _Whole(torch.nn.Module):
     def __init__(self, module, loss, narrow, judge, inputs):
         super().__init__()
         self.module, self.loss, self.narrow, self.judge = module, loss, narrow, judge
-        self.unreached = None
+        self.unreached = self.returned = None
         self.leaves, self.spec = pytree.tree_flatten(inputs)
 
     def forward(self, *tensors):
@@ -41,7 +43,8 @@ class _Whole(torch.nn.Module):
         targets = list(given)
         with torch.autocast("cpu", dtype=self.narrow) if self.narrow else contextlib.nullcontext():
             y = self.module(*inputs)
-            flat = [t for t in pytree.tree_leaves(y) if isinstance(t, torch.Tensor)]
+            leaves, spec = pytree.tree_flatten(y)
+            self.returned, flat = layout(leaves, spec), [t for t in leaves if isinstance(t, torch.Tensor)]
             loss = self.judge(y if self.loss is None else self.loss(y, *targets)) if self.judge else None
             if loss is None:
                 loss = sum(t.float().sum() for t in flat if t.is_floating_point() and t.requires_grad)
@@ -104,4 +107,4 @@ def _joint(made, signature, whole):
     return Joint(made, inputs, constants, [nodes[n] for n in signature.user_outputs[1:]], nodes[signature.user_outputs[0]],
                  {name: nodes[n] for n, name in signature.buffers_to_mutate.items()},
                  {name: nodes[n] for n, name in backward.gradients_to_parameters.items()
-                  if n in given and name not in (whole.unreached or ())})
+                  if n in given and name not in (whole.unreached or ())}, whole.returned)

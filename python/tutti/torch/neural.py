@@ -334,14 +334,21 @@ def attention(c, q, k, v, mask=None, dropout_p=0.0, is_causal=False, scale=None,
 
 # ---- recurrence
 
-def _recurrent(c, x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
+def _recurrent(c, x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first, lengths=None):
     each = 4 if has_biases else 2
     grouped = [list(weights[i:i + each]) for i in range(0, len(weights), each)]
     if len(grouped) != layers * (2 if bidirectional else 1):
         raise InvalidError("an LSTM with projections", "use proj_size=0")
     seed = c.random() if train and dropout > 0 else [None, None]
     return _core.recurrence(x, states[0], states[1] if len(states) > 1 else None, grouped, bidirectional, batch_first,
-                            dropout if train else 0.0, *seed, c.stream())
+                            dropout if train else 0.0, *seed, c.stream(), lengths)
+
+
+@aten("recurrence.default")
+def recurrence(c, x, lengths, h, cell, weights, has_biases, layers, dropout, train, bidirectional):
+    """Of tutti.torch.sequences."""
+    states = [h] if cell is None else [h, cell]
+    return [*_recurrent(c, x, states, weights, has_biases, layers, dropout, train, bidirectional, True, lengths)[:len(states) + 1], None][:3]
 
 
 @aten("lstm.input")

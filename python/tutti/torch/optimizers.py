@@ -42,9 +42,12 @@ IGNORED = {"lr", "betas", "foreach", "fused", "capturable", "maximize", "initial
 
 class Followed:
     """A torch.optim object. Its update is built with the settings that its groups have at that time as constants; `varying` are
-    those that were seen to change, and are states of the program then. `names`: of the module's parameters, by id."""
+    those that were seen to change, and are states of the program then. `names`: of the module's parameters, by id. `every`: an update
+    takes the mean gradient of so many steps. `holds`: gives the value that says whether a step counts, or None."""
 
-    def __init__(self, optimizer, names, state_of):
+    COUNT, PENDING = "optimizer.updates", "optimizer.pending"  # updates done, and steps that wait for the next
+
+    def __init__(self, optimizer, names, state_of, every=1, holds=lambda graph: None):
         kind = type(optimizer)
         if kind.__name__ not in KINDS or kind is not getattr(torch.optim, kind.__name__):
             raise InvalidError(f"the optimizer {kind.__name__} is not known",
@@ -54,7 +57,7 @@ class Followed:
         self.optimizer, self.kind, self._names, self._state_of = optimizer, KINDS[kind.__name__], names, state_of
         self._original = {state_of(n): n for n in names.values()}
         self._parameters = {names[id(p)]: p for g in optimizer.param_groups for p in g["params"] if id(p) in names}
-        self.varying, self.clips = set(), False
+        self.varying, self.clips, self.every, self._holds = set(), False, every, holds
         self._counts, self._behind, self._trained = {}, {}, set()  # updates of single parameters, and what they lack of all
         self._taken = None  # the optimizer's own states that the device has
 
@@ -129,13 +132,15 @@ class Followed:
         """Of the first group; the others' are relative to it."""
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def send(self, write, clip):
-        """Writes the settings that vary where they changed, as `write(state, array)`."""
+    def send(self, write, clip, due=True):
+        """Writes the settings that vary where they changed, as `write(state, array)`, and whether the step is to update."""
         groups = self.groups()
         for key in self.varying:
             self._send(write, key, [rate if key == "lr" else s[key] for _, rate, s, _ in groups])
         if self.clips:
             self._send(write, "clip_norm", np.inf if clip is None else clip)
+        if self.every > 1:
+            self._send(write, "due", float(due))
 
     def _send(self, write, key, values):
         values = np.asarray(values, np.float32)
@@ -153,6 +158,9 @@ class Followed:
         def varying(key, k):
             return ops.reshape(ops.slice(state(key, [len(self._built)]), starts=[k], stops=[k + 1], strides=[1]), shape=[])
 
+        due = self._holds(graph)
+        if due is not None or self.every > 1:
+            step, due, gradients = self._gathered(graph, state, due, parameters, gradients)
         if self.clips:
             gradients = updates.clipped(gradients, state("clip_norm", []))
         of_group, times, shared = {}, {}, {}
@@ -167,9 +175,31 @@ class Followed:
             self._trained.add(original)
             if behind not in times:
                 times[behind] = ops.cast(step, to="f32") + float(1 - behind)
-            u = updates.Parameter(graph, name, value, gradient, rate, s, flags, times[behind], shared.setdefault((k, behind), {}))
+            u = updates.Parameter(graph, name, value, gradient, rate, s, flags, times[behind], shared.setdefault((k, behind), {}), due)
             u.product = self._product(original)
             self.kind.update(u)
+
+    def _gathered(self, graph, state, holds, parameters, gradients):
+        """(updates done before, whether one is due, gradients) where not every step is an update."""
+        count = graph.state(self.COUNT, "i32", [], role="optimizer")
+        due = holds
+        if self.every > 1:
+            due = ops.less(0, state("due", []))
+            pending = graph.state(self.PENDING, "i32", [], role="optimizer")
+            after = ops.select(due, pending.like(0), pending + 1)
+            graph.set_state(self.PENDING, after if holds is None else ops.select(holds, after, pending), role="optimizer")
+            gathered = []
+            for (name, _), d in zip(parameters, gradients):
+                key = f"optimizer.gathered.{name}"
+                old = graph.state(key, "f32", list(d.shape), role="optimizer")
+                total = old + d * (1 / self.every)
+                gathered.append(total)
+                after = ops.select(due, total.like(0), total)
+                graph.set_state(key, after if holds is None else ops.select(holds, after, old), role="optimizer")
+            gradients = gathered
+            due = due if holds is None else ops.logical_and(due, holds)
+        graph.set_state(self.COUNT, count + ops.cast(due, to="i32"), role="optimizer")
+        return count, due, gradients
 
     def _product(self, name):
         """The state for NAdam's product of momenta, which parameters of a group with as many updates share."""

@@ -269,9 +269,20 @@ def to_copy(c, x, *_, **__):
     return cast(x, dtype)
 
 
-@aten("_assert_tensor_metadata.default", "_assert_scalar.default", "sym_constrain_range_for_size.default", "_assert_async.msg")
+@aten("_assert_tensor_metadata.default", "_assert_scalar.default", "sym_constrain_range_for_size.default")
 def nothing(c, *_, **__):
     return None
+
+
+@aten("_assert_async.msg", "_assert_async.default", "check.default")
+def check(c, condition, message="an assertion of the module does not hold"):
+    c.check(condition, message)
+    return None
+
+
+@aten("_is_all_true.default")
+def is_all_true(c, x):
+    return ops.equal(ops.min(cast(x, "i32")), 1)
 
 
 # ---- what is made of nothing

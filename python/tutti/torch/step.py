@@ -9,7 +9,8 @@ from tutti import _core
 from tutti.data import as_array, as_column
 from tutti.errors import InvalidError
 from tutti.tasks import predicting, task
-from tutti.torch import optimizers as torch_optimizers
+from tutti.torch.optimizers import Followed
+from tutti.torch.outputs import Checks
 from tutti.torch.traced import TracedModule
 from tutti.torch.values import from_engine, in_engine
 from tutti.torch.watch import Facts, Tensors
@@ -27,6 +28,8 @@ def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto",
     example_inputs  a tensor, or a tuple of them: the dtypes of every batch; shapes may differ, and each new one compiles once
     loss            a module or a function of (output, *targets) that gives a scalar; None: the module's output is the loss
     optimizer       an object of torch.optim, whose groups are read at every step, or of tutti.optim; AdamW unless given
+    accumulate      so many steps make one update, of their mean gradient, as a loop with loss / accumulate does
+    scaler          a torch.amp.GradScaler, for precision="f16": scaling is a part of the step
     options         as Trainer's: seed, clip_norm, clip_value, ema, fallback, device_options, precision ("bf16" and "f16" are
                     torch.autocast's, with loss scaling for f16)
 
@@ -48,8 +51,12 @@ def _options(options):
     for key in ("batch", "eval_batch", "keep_last"):
         if key in options:
             raise InvalidError(f"from_torch has no option '{key}'", "what it is called with says what a batch is")
-    if options.get("accumulate", 1) != 1:
-        raise InvalidError("from_torch has no option 'accumulate'", "hand in the whole batch at once")
+    every = options.pop("accumulate", 1)
+    if type(every) is not int or every < 1:
+        raise InvalidError(f"accumulate={every!r}", "use the number of steps whose gradients make one update, such as 4")
+    if every > 1 and options.get("precision") in ("f16", torch.float16):
+        raise InvalidError("accumulate with precision=\"f16\"", "use precision=\"bf16\", or hand in the whole batch at once")
+    _scaled(options)
     if options.get("nan_check"):
         raise InvalidError("from_torch has no nan_check: it runs earlier steps again, whose batches are gone",
                            "tutti.Trainer has it, for sets of samples")
@@ -61,7 +68,21 @@ def _options(options):
         options["precision"] = names[precision]
     if "seed" in options and options["seed"] is None:
         del options["seed"]
-    return {"nan_losses": True, **options}
+    return {"nan_losses": True, **options}, every
+
+
+def _scaled(options):
+    """torch.amp.GradScaler: ours has its constants, and is part of the step."""
+    scaler = options.pop("scaler", None)
+    if scaler is None or not scaler.is_enabled():
+        return
+    if options.get("precision") not in ("f16", torch.float16):
+        raise InvalidError("a GradScaler without precision=\"f16\", which alone scales losses", "leave the scaler out, or use precision=\"f16\"")
+    for name, ours in (("growth_factor", 2.0), ("backoff_factor", 0.5), ("growth_interval", 2000)):
+        theirs = getattr(scaler, f"get_{name}")()
+        if theirs != ours:
+            raise InvalidError(f"the GradScaler's {name}={theirs}", f"from_torch has {ours}")
+    options["loss_scale"] = scaler.get_scale()
 
 
 class Step:
@@ -74,19 +95,23 @@ class Step:
             raise InvalidError(f"device={device!r} is a device of PyTorch's", "name one of tutti.devices(), such as \"auto\"")
         self.module, self.loss = module, loss
         self._inputs = _tuple(example_inputs)
-        self._options = _options(dict(options))
+        self._options, self._every = _options(dict(options))
+        self._training, self._pending = True, 0  # eval(); steps whose gradients wait for an update
         self._traced = TracedModule(module, self._inputs, loss, _NARROW.get(self._options.get("precision")))
         own = [n for n, p in loss.named_parameters() if p.requires_grad] if isinstance(loss, torch.nn.Module) else []
         if own and not isinstance(optimizer, torch.optim.Optimizer):
             raise InvalidError(f"the loss has the parameter '{own[0]}', which would not be trained",
                                "make the loss a part of the module, hand in the optimizer, or requires_grad_(False)")
         self._followed, self._ours, self._sources = None, optimizer, {}
+        self._layouts = {}  # of outputs, by source
         if optimizer is None and any(p.requires_grad for p in module.parameters()):
             optimizer = torch.optim.AdamW(module.parameters())
         if isinstance(optimizer, torch.optim.Optimizer):
-            self._followed = torch_optimizers.Followed(optimizer, self._traced.names, self._traced.state_of)
+            self._followed = Followed(optimizer, self._traced.names, self._traced.state_of, self._every, self._traced.holds)
         elif optimizer is not None and not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{type(optimizer).__name__} is not an optimizer of torch.optim or tutti.optim")
+        if self._every > 1 and self._followed is None:
+            raise InvalidError("accumulate without an optimizer of torch.optim", "use one, such as torch.optim.AdamW(module.parameters())")
         self._device, self._told, self._earlier, self._source, self._stale = device, False, [], None, None
         self._given = self._synced = 0  # steps done when state_dict() was asked for, and when the module had the device's values
         self._counted = 0  # steps done when the module's counters were taken
@@ -107,6 +132,8 @@ class Step:
                 self._counted += steps - before
             self._followed.built(updates)
             self._traced.optimized = self._followed.covered()
+            if updates:
+                self._carried[Followed.COUNT] = torch.tensor(updates, dtype=torch.int32)
             more, ours = {"schedule": self._followed.rate, "update": self._followed.update}, self._followed.sibling()
         self._trainer = Trainer(task(self._traced.build, f"torch {type(self.module).__name__}"), self._device, ours, batch=1, eval_batch=1,
                                 **more, **self._options)
@@ -168,7 +195,8 @@ class Step:
         old.close()
         self._bring_counters_up(steps)
         self._traced.forget()
-        self._open(steps, steps - skipped)
+        self._layouts = {}
+        self._open(steps, int(carried[Followed.COUNT]) if Followed.COUNT in carried else steps - skipped)
         self._carried = {**carried, **self._carried}
         self._begin(weights)
         if self._source is not None:
@@ -257,8 +285,22 @@ class Step:
             raise InvalidError(f"{len(targets)} targets, the step was built for {len(self._traced.targets)}")
         self._traced.ready()
 
-    def __call__(self, *args, clip_norm=None):
-        """One training step with a batch: the inputs, then the targets. Returns the loss. `clip_norm`: as by clip_grad_norm_."""
+    def train(self, mode=True):
+        """step(…) trains, as it does at first; or not, as after eval()."""
+        self._training = bool(mode)
+        return self
+
+    def eval(self):
+        """step(…) evaluates a batch from now on, until train()."""
+        return self.train(False)
+
+    def __call__(self, *args, clip_norm=None, update=None):
+        """One training step with a batch: the inputs, then the targets. Returns the loss. `clip_norm`: as by clip_grad_norm_. `update`:
+        whether the gradients that were accumulated are applied; None: after as many steps as `accumulate` says."""
+        if not self._training:
+            return self.evaluate(*args)
+        if update is not None and self._every == 1:
+            raise InvalidError("step(…, update=…) without accumulated gradients", "from_torch(…, accumulate=4)")
         inputs, targets = self._split(args)
         self._judged(targets)
         self._clip(clip_norm)
@@ -268,10 +310,14 @@ class Step:
         with self._traced.phase(evaluating=False):
             self._compile(source)
             if self._followed is not None:
-                self._followed.send(self._trainer._core.write, clip_norm)
+                due = self._pending + 1 >= self._every if update is None else bool(update)
+                self._followed.send(self._trainer._core.write, clip_norm, due)
             done = self._trainer._core.train(source, 1, None)
+            if self._traced.checks.messages:
+                self._traced.checks.tell(self._trainer._core.read(Checks.STATE))
         if self._followed is not None:
             self._followed.optimizer._opt_called = True  # what a scheduler looks for before its own step
+            self._pending = 0 if due else self._pending + 1
         return done["loss"]
 
     def _clip(self, largest):
@@ -284,14 +330,19 @@ class Step:
             self._stale = "clip_norm"
 
     def predict(self, *inputs):
-        """The module's first output for one batch, in evaluation, as a tensor."""
-        if self._traced.whole and not self._begun:
+        """What the module gives for one batch in evaluation: tensors of the host, in its own structure."""
+        if self.loss is None:
+            self._judged(())
+        elif self._traced.whole and not self._begun:
             raise InvalidError("predict before the first step", "train a step first: this module's backward pass is traced with its loss")
         self._follow(False)
         source = self._batch(inputs, (), "predict")
         self._begin()
         with predicting(), self._traced.phase(evaluating=True):
-            return torch.from_numpy(self._trainer._core.predict(source))[0]
+            floats = self._trainer._core.predict(source)[0]
+        self._layouts.setdefault(source.name, self._traced.layout)
+        self._traced.checks.tell(floats[1])
+        return self._layouts[source.name].unpacked(floats[2:])
 
     def evaluate(self, *args):
         """The loss of one batch in evaluation: the inputs, then the targets."""
@@ -301,7 +352,9 @@ class Step:
         source = self._batch(inputs, targets, "evaluate")
         self._begin()
         with self._traced.phase(evaluating=True):
-            return self._trainer._core.evaluate(source)[0]
+            loss, metrics, _ = self._trainer._core.evaluate(source)
+        self._traced.checks.tell(round(metrics.get("failed", 0)))
+        return loss
 
     # ---- state
 
@@ -338,7 +391,8 @@ class Step:
         core = self._trainer._core
         there = set(core.kept) if core.states else set()
         skipped = int(core.read("skipped_steps")) if "skipped_steps" in there else 0
-        return self._followed.state_dict(lambda name: core.read(name) if name in there else None, self.steps - skipped)
+        done = int(core.read(Followed.COUNT)) if Followed.COUNT in there else self.steps - skipped
+        return self._followed.state_dict(lambda name: core.read(name) if name in there else None, done)
 
     def save(self, path):
         """A checkpoint with the optimizer's state."""
@@ -353,7 +407,8 @@ class Step:
         if self._source is not None:
             with self._traced.phase(evaluating=False):
                 self._compile(self._source)
-        self._counted = self.steps
+        if Followed.PENDING in set(self._trainer._core.kept):
+            self._pending = int(self._trainer._core.read(Followed.PENDING))
 
     def close(self):
         """Frees what it holds on the device."""

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import random
+import sys
 import traceback
 import warnings
 
@@ -12,7 +13,9 @@ import torch.utils.checkpoint
 from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
+from tutti.torch.checks import check
 from tutti.torch.registry import HANDLERS
+from tutti.torch.sequences import followed
 
 
 def place_of(frames):
@@ -223,22 +226,27 @@ def _instance_norm(original, x, weight, bias, mean, var, use_input_stats, moment
 
 @contextlib.contextmanager
 def _without_looks_at_data():
-    """What PyTorch's own modules decide by a tensor's values, and would not need to: checks of distributions' arguments, and whether a
-    mask is the causal one, for which there is a faster way."""
-    distribution = torch.distributions.Distribution
-    validates = distribution._validate_args
-    distribution.set_default_validate_args(False)
-    try:
-        with _patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal)):
-            yield
-    finally:
-        distribution.set_default_validate_args(validates)
+    """What PyTorch's own modules decide by a tensor's values: checks of distributions' arguments become assertions of the program, and
+    whether a mask is the causal one, for which there is a faster way, is not asked."""
+    def asserted(original):
+        def checked(valid, message):
+            seen = sys._getframe(1).f_locals
+            of, constraint = seen.get("self"), seen.get("constraint", seen.get("support"))
+            what = f"parameter {seen['param']}" if "param" in seen else "value argument"
+            check(torch._is_all_true(valid), f"Expected {what} of distribution {type(of).__name__} to satisfy the constraint {constraint}")
+            return True
+        return checked
+
+    with (_patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted),
+          _patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal))):
+        yield
 
 
 @contextlib.contextmanager
 def guards(module):
     """Within, the module may be traced: what a trace would take for good is refused, or followed."""
-    with _instance_norms(), _batch_norms(), _checkpoints(module), _without_looks_at_data(), _refuse_python_state(module) as check:
+    with (_instance_norms(), _batch_norms(), _checkpoints(module), _without_looks_at_data(), followed(_patched),
+          _refuse_python_state(module) as check):
         yield
     check()
 

@@ -6,13 +6,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tutti import _core, ops
-from tutti.data import as_column
 from tutti.errors import InvalidError
 from tutti.tasks import is_predicting
 from tutti.torch import joint
-from tutti.torch.complex_numbers import Complex, view_as_complex, view_as_real
+from tutti.torch.complex_numbers import Complex, constant, view_as_complex, view_as_real
 from tutti.torch.importer import Lowering, reached, refuse
-from tutti.torch.registry import FLOATS, cast
+from tutti.torch.outputs import Checks, layout, packed
+from tutti.torch.registry import cast
 from tutti.torch.trace import Loss, NeedsBackward, export, refuse_hooks
 from tutti.torch.values import in_engine
 
@@ -33,6 +33,7 @@ class TracedModule:
     def __init__(self, module, inputs, loss, narrow):
         self.module, self.inputs, self.loss, self.narrow = module, inputs, loss, narrow
         self.targets, self.reads = (), set()
+        self.checks, self.asserts = Checks(), False  # whether the program that was built last has assertions
         self.optimized = None  # the names of the parameters that the optimizer has; None: all
         self._canonical, by_id = {}, {}  # a name of every parameter, the first where several names share one
         for name, p in module.named_parameters(remove_duplicate=False):
@@ -86,11 +87,12 @@ class TracedModule:
 
     @contextlib.contextmanager
     def _mode(self, training):
-        """Training means the module as it is; evaluation means eval() for a while."""
-        flags = {m: m.training for m in self.module.modules()}
+        """Training means the module, and the loss, as they are; evaluation means eval() for a while."""
+        roots = [m for m in (self.module, self.loss) if isinstance(m, torch.nn.Module)]
+        flags = {m: m.training for root in roots for m in root.modules()}
         try:
-            if not training:
-                self.module.eval()
+            for root in roots if not training else ():
+                root.eval()
             yield
         finally:
             for m, flag in flags.items():
@@ -116,11 +118,12 @@ class TracedModule:
         outputs = [getattr(n, "meta", {}).get("val", n) if isinstance(n, torch.fx.Node) else n for n in output_nodes(program)]
         key = training, tuple(map(shape_of, outputs)), targets
         if key not in self._losses:
-            wrapper = Loss(self.loss, program.call_spec.out_spec).train(training)
+            wrapper = Loss(self.loss, program.call_spec.out_spec)
             fakes = [torch.zeros(v.shape, dtype=v.dtype, requires_grad=v.is_floating_point() or v.is_complex()) if isinstance(v, torch.Tensor) else v
                      for v in outputs]
             examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
-            exported = export(wrapper, (fakes, examples), self.narrow)
+            with self._mode(training):
+                exported = export(wrapper, (fakes, examples), self.narrow)
             refuse([exported])
             changed = [spec.target for spec in exported.graph_signature.output_specs if spec.kind.name == "BUFFER_MUTATION"]
             if changed:
@@ -176,13 +179,15 @@ class TracedModule:
                 if name is not None:
                     values[name] = user
                 continue
+            if kind == "TOKEN":
+                continue
             original = self._original(spec.target)
             original = self._canonical.get(original, original) if kind == "PARAMETER" else original
             if program in self._programs.values() and kind in ("PARAMETER", "BUFFER") and original in self._states:
                 values[name] = self._states[original]
             else:
                 t = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
-                values[name] = _constant(builder, t, f"the {kind.lower().replace('_', ' ')} '{spec.target}'")
+                values[name] = constant(builder.graph, t, f"the {kind.lower().replace('_', ' ')} '{spec.target}'")
         return values
 
     def build(self, builder, batch):
@@ -205,17 +210,30 @@ class TracedModule:
         self._declare(builder, self._reached(program, judge))
         lowering = Lowering(builder, batch, self.changed | self.reads)
         outputs, changed = lowering.run(program, self._placeholders(program, builder, inputs))
-        self._update(builder, changed)
-        first = next((v for v in outputs if isinstance(v, _core.Value) and v.dtype in FLOATS), None)
-        output = ops.reshape(cast(first, "f32"), shape=[1, *first.shape]) if first is not None else None
-        weight = ops.sum(batch.weights("f32"))
         if is_predicting():
-            return _core.Outcome(weight * 0, weight, [], output)
+            self.layout = layout([getattr(n, "meta", {}).get("val", n) if isinstance(n, torch.fx.Node) else n for n in output_nodes(program)],
+                                 program.call_spec.out_spec)
+            return self._outcome(builder, batch, lowering, changed, outputs=outputs)
         if judge is None:
             loss = _the_loss(outputs, program)
         else:
             loss = _the_loss(lowering.run(judge, self._placeholders(judge, builder, [*outputs, *targets]))[0], judge)
-        return _core.Outcome(cast(loss, "f32") * weight, weight, [], output)
+        return self._outcome(builder, batch, lowering, changed, loss)
+
+    def _outcome(self, builder, batch, lowering, changed, loss=None, outputs=(), gradients=None):
+        """What the task gives; the buffers that changed stay as they are where an assertion does not hold."""
+        failed = self.checks.failed(builder.graph, lowering.checks)
+        self.asserts = failed is not None and builder.training
+        if self.asserts:
+            builder.graph.state(self.checks.STATE, "i32", [], role="bookkeeping")
+            builder.graph.set_state(self.checks.STATE, failed, role="bookkeeping")
+        self._update(builder, changed, self.holds(builder.graph))
+        weight = ops.sum(batch.weights("f32"))
+        if loss is None:
+            told = failed if failed is not None else builder.graph.full("i32", 0.0, [])
+            return _core.Outcome(weight * 0, weight, [], packed(builder.graph, [told, *outputs]))
+        metrics = [] if failed is None or builder.training else [("failed", cast(failed, "f32") * weight, weight)]
+        return _core.Outcome(cast(loss, "f32") * weight, weight, metrics, None, gradients or {})
 
     # ---- with PyTorch's own backward pass
 
@@ -261,29 +279,28 @@ class TracedModule:
                 values[placeholder] = self._states[own]
                 kept |= {placeholder} if kind == "buffer" else set()
             else:
-                values[placeholder] = _constant(builder, j.constants[name], f"the {kind} '{own}'")
+                values[placeholder] = constant(builder.graph, j.constants[name], f"the {kind} '{own}'")
         lowering = Lowering(builder, batch)
         value = lowering.values(j.graph.graph, values, kept)
-        self._update(builder, {n.removeprefix("module."): value(v) for n, v in j.buffers.items()})
-        outputs = [value(n) for n in j.outputs]
-        first = next((v for v in outputs if isinstance(v, _core.Value) and v.dtype in FLOATS), None)
-        output = ops.reshape(cast(first, "f32"), shape=[1, *first.shape]) if first is not None else None
-        weight = ops.sum(batch.weights("f32"))
+        changed = {n.removeprefix("module."): value(v) for n, v in j.buffers.items()}
         if is_predicting():
-            return _core.Outcome(weight * 0, weight, [], output)
+            self.layout = j.layout
+            return self._outcome(builder, batch, lowering, changed, outputs=[value(n) for n in j.outputs])
         gradients = {}
         for n, v in j.gradients.items() if builder.training else ():
             name = self._canonical.get(n.removeprefix("module."))
             if name in trained:  # a parameter of several names has a gradient by each
                 key, d = self.state_of(name), _gradient(value(v))
                 gradients[key] = gradients[key] + d if key in gradients else d
-        return _core.Outcome(cast(value(j.loss), "f32") * weight, weight, [], output, gradients)
+        return self._outcome(builder, batch, lowering, changed, value(j.loss), gradients=gradients)
 
     # ---- what is a state
 
     def _reached(self, program, judge):
         """The names of the parameters that a gradient reaches."""
-        if judge is None:
+        if judge is None and is_predicting():
+            arguments = reached(program, output_nodes(program))
+        elif judge is None:
             arguments = reached(program, [_called_loss(output_nodes(program), program)])
         else:
             used = reached(judge, output_nodes(judge))
@@ -304,11 +321,16 @@ class TracedModule:
             self._states[n] = builder.buffer(self.state_of(n), STATES[b.dtype], list(b.shape))
         return trained
 
-    def _update(self, builder, changed):
+    def holds(self, graph):
+        """Whether all that a training step asserts is true, a value; None: nothing is asserted."""
+        return ops.equal(graph.latest(self.checks.STATE), 0) if self.asserts else None
+
+    def _update(self, builder, changed, holds):
         for name, value in changed.items():
             name = self._original(name)
             if builder.training and name in self.changed:
-                builder.update(self.state_of(name), cast(value, STATES[self.buffers[name].dtype]))
+                value = cast(value, STATES[self.buffers[name].dtype])
+                builder.update(self.state_of(name), value if holds is None else ops.select(holds, value, self._states[name]))
             elif name not in self.changed and name not in self.counts:
                 raise InvalidError(f"the buffer '{name}' changes with inputs of some shapes alone", "change it always, or never")
             elif self.evaluating:
@@ -317,13 +339,6 @@ class TracedModule:
 
 def _gradient(d):
     return view_as_real(None, d) if isinstance(d, Complex) else cast(d, "f32")
-
-
-def _constant(builder, t, what):
-    t = t.detach().resolve_conj()
-    if t.is_complex():
-        return Complex(*(builder.graph.constant(as_column(p, what)) for p in (t.real, t.imag)))
-    return builder.graph.constant(as_column(t, what))
 
 
 def _count(after, before):

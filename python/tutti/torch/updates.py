@@ -11,11 +11,12 @@ def _sqrt(x):
 
 class Parameter:
     """One parameter while a step is built. `s`: its group's settings by name, numbers, or scalar values where they change between
-    steps; `flags`: those that are true or false. `t`: the number of this update of the parameter, from 1, as a float scalar."""
+    steps; `flags`: those that are true or false. `t`: the number of this update of the parameter, from 1, as a float scalar. `due`:
+    whether there is an update in this step, a value; None: always."""
 
-    def __init__(self, graph, name, value, gradient, rate, s, flags, t, shared):
+    def __init__(self, graph, name, value, gradient, rate, s, flags, t, shared, due):
         self.graph, self.name, self.p, self.rate, self.s, self.flags = graph, name, value, rate, s, flags
-        self.t, self._shared = t, shared
+        self.t, self._shared, self.due = t, shared, due
         self.d = ops.neg(gradient) if flags["maximize"] else gradient
 
     def fixed(self, *names):
@@ -26,10 +27,14 @@ class Parameter:
         return self.graph.state(f"optimizer.{key}.{self.name}", "f32", list(self.p.shape), role="optimizer")
 
     def keep(self, key, value):
-        self.graph.set_state(f"optimizer.{key}.{self.name}", value, role="optimizer")
+        self.set(f"optimizer.{key}.{self.name}", value, self.moment(key))
 
     def update(self, value):
-        self.graph.set_state(self.name, value, role="parameter")
+        self.set(self.name, value, self.p, "parameter")
+
+    def set(self, name, value, old, role="optimizer"):
+        """A state after the step; where no update is due, it stays."""
+        self.graph.set_state(name, value if self.due is None else ops.select(self.due, value, old), role=role)
 
     def shared(self, key, make):
         """What all parameters of a group have in common: made once."""
@@ -106,7 +111,7 @@ def nadam(u):
         now, after = momentum(u.t), momentum(u.t + 1)
         before = u.graph.state(u.product, "f32", [], role="optimizer")
         product = ops.select(ops.equal(u.t, 1), before.like(1), before) * now
-        u.graph.set_state(u.product, product, role="optimizer")
+        u.set(u.product, product, before)
         return (1 - now) / (1 - product), after / (1 - product * after)
 
     of_gradient, of_moment = u.shared("momentum", factors)
