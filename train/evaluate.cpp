@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/world/world.h"
@@ -11,8 +12,12 @@
 namespace tutti {
 namespace {
 
+int64_t batch_of(const DeviceModel& model, const data::Source& set) {
+  return evaluation_batch(model.options(), model.programs().task(), set);
+}
+
 int64_t batches_of(const DeviceModel& model, const data::Source& set) {
-  const int64_t batch = model.options().eval_batch;
+  const int64_t batch = batch_of(model, set);
   return (set.size() + batch - 1) / batch;
 }
 
@@ -21,7 +26,7 @@ int64_t batches_of(const DeviceModel& model, const data::Source& set) {
 template <class F>
 void each_batch(DeviceModel& model, DeviceModel::Program& p, const data::Source& set, int64_t first, int64_t last,
                 F each) {
-  data::Batches batches(data::sequential_order(set.size()), model.options().eval_batch, data::Last::pad);
+  data::Batches batches(data::sequential_order(set.size()), batch_of(model, set), data::Last::pad);
   data::BatchLoader loader(set, batches, first, last, model.load_options(p, true));
   for (int64_t i = first; i < last; ++i) {
     const data::Batch& batch = loader.next();
@@ -70,9 +75,14 @@ std::vector<double> add_up(DeviceModel& model, DeviceModel::Program& p, const da
 
 }  // namespace
 
+int64_t evaluation_batch(const TrainerOptions& options, const Task& task, const data::Source& set) {
+  if (task.only_batch() > 0) return options.eval_batch;
+  return std::clamp<int64_t>(set.size(), 1, options.eval_batch);
+}
+
 EvalResult evaluate(DeviceModel& model, const data::Source& set) {
   model.bind(set);
-  DeviceModel::Program& p = model.program(DeviceModel::Kind::evaluation, set, model.options().eval_batch);
+  DeviceModel::Program& p = model.program(DeviceModel::Kind::evaluation, set, batch_of(model, set));
   const std::vector<std::string>& metrics = model.declared()->metrics;
   std::vector<std::string> sums = {"eval.loss", "eval.weight"};
   for (const std::string& m : metrics) {
@@ -86,7 +96,7 @@ EvalResult evaluate(DeviceModel& model, const data::Source& set) {
 }
 
 HostTensor predict(DeviceModel& model, const data::Source& set) {
-  const int64_t size = model.options().eval_batch;
+  const int64_t size = batch_of(model, set);
   model.bind(set);
   DeviceModel::Program& p = model.program(DeviceModel::Kind::prediction, set, size);
   std::string state = Programs::prediction_state(p.form, size);

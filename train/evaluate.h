@@ -4,6 +4,8 @@
 
 namespace tutti {
 
+/// Samples per run of evaluation and prediction: no more than the set has, unless the task takes one batch size only.
+int64_t evaluation_batch(const TrainerOptions& options, const Task& task, const data::Source& set);
 /// See Trainer::evaluate.
 EvalResult evaluate(DeviceModel& model, const data::Source& set);
 /// See Trainer::predict.

@@ -11,6 +11,7 @@
 #include "graph/lower/compile.h"
 #include "graph/lower/cost_estimate.h"
 #include "graph/passes/recompute.h"
+#include "train/evaluate.h"
 
 namespace tutti {
 namespace {
@@ -204,7 +205,10 @@ struct RunPlanner::Impl {
     if (parts_of(options) > 1) p.update = compile(programs->update(declared), tuning, nullptr);
     p.training = compile(step(parts.whole), tuning, &p);
     p.initialization = compile(programs->initialization(declared), tuning, nullptr);
-    if (test) p.evaluation = compile(programs->evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
+    if (test)
+      p.evaluation =
+          compile(programs->evaluation(form(*test, "eval"), evaluation_batch(options, programs->task(), *test)), tuning,
+                  nullptr);
     if (parts.last > 0) p.last = compile(step(parts.last), tuning, nullptr);
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // p.evaluation.state is 0 when planned again
     uint64_t always = transient(p.update) + transient(p.training);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/runtime/selector.h"
 #include "data/dataset.h"
 #include "data/form.h"
@@ -120,6 +122,19 @@ TEST(OnnxTask, RefusesDataWithWhichIntegersLeave32Bits) {
 TEST(OnnxTask, RefusesIndicesOutsideOfTheirAxis) {
   EXPECT_EQ(refusal(0, {0, -97, 96}), "");
   EXPECT_NE(refusal(0, {0, 97, 96}).find("input 97 of sample 1 is outside [-97, 97)"), std::string::npos);
+}
+
+TEST(OnnxTask, ComputesNoMoreSamplesThanThereAre) {
+  Task inner = task(hashed(0), {.loss = "", .trainable = false});
+  std::vector<int64_t> sizes;
+  Task counted([&](nn::Builder& b, const Batch& x) {
+    sizes.push_back(x.size());
+    return inner(b, x);
+  });
+  data::TensorSet set("set", {{"input", host_tensor(DType::i32, {3, 1}, std::vector<int32_t>{0, 5, 96})}}, {});
+  Trainer trainer(select_device("reference:0"), counted, {.eval_batch = 256});
+  EXPECT_EQ(trainer.predict(set).type.shape, (Shape{3, 10}));
+  EXPECT_EQ(std::ranges::max(sizes), 3);
 }
 
 }  // namespace
