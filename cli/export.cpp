@@ -9,10 +9,16 @@
 #include "cli/print.h"
 #include "cli/run_options.h"
 #include "core/base/text.h"
+#include "data/files/whole_file.h"
 #include "onnx/write.h"
 
 namespace tutti::cli {
 namespace {
+
+std::string type_text(const onnx::Port& p) {
+  auto dtype = onnx::dtype_of(p.type);
+  return dtype ? std::string(name(*dtype)) : onnx::element_name(p.type);
+}
 
 /// "input u8[batch, 1, 28, 28]".
 std::string port_text(const onnx::Port& p) {
@@ -21,7 +27,7 @@ std::string port_text(const onnx::Port& p) {
     const std::string& open = p.symbols[k].empty() ? "?" : p.symbols[k];
     sizes += (k ? ", " : "") + (p.shape[k] < 0 ? open : std::to_string(p.shape[k]));
   }
-  return fmt::format("{} {}[{}]", p.name, name(*onnx::dtype_of(p.type)), sizes);
+  return fmt::format("{} {}[{}]", p.name, type_text(p), sizes);
 }
 
 std::string ports_text(const std::vector<onnx::Port>& ports) {
@@ -35,7 +41,7 @@ nlohmann::ordered_json ports_json(const std::vector<onnx::Port>& ports) {
   for (const onnx::Port& p : ports) {
     nlohmann::ordered_json shape = nlohmann::ordered_json::array();
     for (int64_t size : p.shape) shape.push_back(size < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(size));
-    all.push_back({{"name", p.name}, {"dtype", name(*onnx::dtype_of(p.type))}, {"shape", shape}});
+    all.push_back({{"name", p.name}, {"dtype", type_text(p)}, {"shape", shape}});
   }
   return all;
 }
@@ -58,9 +64,18 @@ struct ExportCommand {
       for (const data::Column& c : drawn(run.model_options(), *data.train))
         if (std::ranges::none_of(form.columns, [&](const data::Column& own) { return own.name == c.name; }))
           form.columns.push_back(c);
-    onnx::Model model = onnx::exported(file, run.make_task(*data.train), run.trainer_options(), form,
-                                       {.batch = batch, .name = is_model_file(run.model) ? "model" : run.model});
-    onnx::write(output, model);
+    Task task = run.make_task(*data.train);
+    TrainerOptions trained = run.trainer_options();
+    onnx::Model model;
+    if (run.model.ends_with(".onnx") && !fixed && !trained.normalise) {  // the file it came from, with other weights
+      std::string bytes = onnx::retrained(run.model, file, task, trained, form, output);
+      model = onnx::parse(bytes, output);
+      write_whole_file(output, bytes);
+    } else {
+      model = onnx::exported(file, task, trained, form,
+                             {.batch = batch, .name = is_model_file(run.model) ? "model" : run.model});
+      onnx::write(output, model);
+    }
     int64_t elements = 0;
     for (const auto& [name, t] : model.weights) elements += num_elements(t.type.shape);
     if (json)

@@ -6,6 +6,7 @@
 #include "cli/print.h"
 #include "data/files/npy.h"
 #include "data/files/npz.h"
+#include "onnx/task.h"
 
 namespace tutti::cli {
 namespace {
@@ -24,12 +25,20 @@ struct PredictCommand {
     print_lost_plugins();
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
-    Trainer trainer(device, model.task(set, false), run.inference_options());
+    // Every output of an ONNX model by its name, where the file has names.
+    auto joined =
+        output.ends_with(".npz") && run.model.ends_with(".onnx") ? std::make_shared<onnx::JoinedOutputs>() : nullptr;
+    Task task = model.task(set, false);
+    if (joined) {
+      auto whole = std::make_shared<const onnx::Model>(onnx::read(run.model));
+      task = onnx::task(whole, {.loss = "", .settings = onnx::settings_of(*whole, set), .joined = joined});
+    }
+    Trainer trainer(device, task, run.inference_options());
     model.load_into(trainer, set);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
     if (output.ends_with(".npz"))
-      write_npz(output, {{"output", y}});
+      write_npz(output, joined ? onnx::parted(y, *joined) : HostTensors{{"output", y}});
     else
       write_npy(output, y);
     if (json)
@@ -54,8 +63,10 @@ void add_predict(CLI::App& app, Action& action) {
   static PredictCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file, an ONNX model, or a description with --init FILE")
       ->required();
-  sub->add_option("--output", command.output,
-                  "The NumPy file: f32 [samples, …] as .npy, or the array \"output\" of a .npz")
+  sub->add_option(
+         "--output", command.output,
+         "The NumPy file: f32 [samples, …] as .npy, or a .npz with the array \"output\", or with every output of an "
+         "ONNX model by its name")
       ->required();
   sub->add_flag("--training-set", command.of_training, "Use the training set instead of the test set");
   command.run.add_to(*sub);

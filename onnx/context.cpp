@@ -108,6 +108,24 @@ const HostTensor& Context::tensor(const std::string& name) const {
   return *x;
 }
 
+std::optional<Reals> Context::elements(Value x) const { return lowering_.elements(x); }
+
+const Body& Context::body(const std::string& name) const {
+  const auto* x = attribute<Subgraph>(name);
+  if (!x || !x->body) bad(fmt::format("attribute '{}' is missing", name));
+  return *x->body;
+}
+
+Values Context::run(const Body& body, const Values& inputs) const { return lowering_.run(body, inputs); }
+
+bool Context::wants(size_t k) const { return k < node_.outputs.size() && lowering_.live(node_.outputs[k]); }
+
+std::optional<ElementType> Context::narrow_type(size_t k) const {
+  const NarrowTypes& narrow = lowering_.model().narrow;
+  auto it = has(k) ? narrow.find(node_.inputs[k]) : narrow.end();
+  return it == narrow.end() ? std::nullopt : std::optional(it->second);
+}
+
 std::optional<Ints> Context::integers_or_attribute(size_t k, const std::string& name) const {
   if (has(k)) return integers(k, name.c_str());
   if (has_attribute(name)) return ints(name);
@@ -128,9 +146,9 @@ void Context::bad(const std::string& what) const {
 const Table& handlers() {
   static const Table table = [] {
     Table t;
-    for (auto* add :
-         {add_activations, add_arithmetic, add_comparisons, add_reductions, add_products, add_convolutions, add_pools,
-          add_resampling, add_norms, add_shapes, add_slices, add_indexing, add_constants, add_recurrence, add_losses})
+    for (auto* add : {add_activations, add_arithmetic, add_comparisons, add_reductions, add_products, add_convolutions,
+                      add_pools, add_resampling, add_norms, add_shapes, add_slices, add_indexing, add_constants,
+                      add_recurrence, add_losses, add_control, add_quantized, add_classical})
       add(t);
     return t;
   }();

@@ -4,6 +4,7 @@
 
 #include "data/files/checkpoint.h"
 #include "onnx/raise.h"
+#include "onnx/write.h"
 #include "train/resume.h"
 #include "train/weights.h"
 
@@ -22,20 +23,25 @@ HostTensors states_of(Checkpoint& checkpoint, const ModelSignature& declared, co
   return trained.lora ? merged(all, *trained.lora) : all;
 }
 
-}  // namespace
-
-Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
-               const ExportOptions& options) {
+/// The checkpoint's states used in evaluation, if it is one of the task.
+HostTensors states_in(const std::string& checkpoint, const Task& task, const TrainerOptions& trained,
+                      const InputLayout& form) {
   Checkpoint file = read_checkpoint(checkpoint);
   expect_possible(checkpoint, file);
   ModelSignature declared = Programs(task, program_options(trained)).declare(form);
   expect_same_model(file, declared);
+  return states_of(file, declared, trained);
+}
 
+}  // namespace
+
+Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
+               const ExportOptions& options) {
+  HostTensors states = states_in(checkpoint, task, trained, form);
   Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32,
                         .normalise = trained.normalise});
   InputLayout fed = form;
   fed.resident = false;
-  HostTensors states = states_of(file, declared, trained);
   std::string output = "output";
   while (states.contains(output) || std::ranges::any_of(fed.columns, [&](const auto& c) { return c.name == output; }))
     output += "_";
@@ -49,6 +55,11 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   model.name = options.name;
   model.weights = std::move(states);
   return model;
+}
+
+std::string retrained(const std::string& original, const std::string& checkpoint, const Task& task,
+                      const TrainerOptions& trained, const InputLayout& form, const std::string& path) {
+  return with_weights(original, states_in(checkpoint, task, trained, form), path);
 }
 
 }  // namespace tutti::onnx

@@ -22,4 +22,10 @@ struct ExportOptions {
 Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
                const ExportOptions& options = {});
 
+/// The bytes of the ONNX file `original` with the parameters of a checkpoint that was trained from it. All else stays:
+/// the names, types and open dimensions of inputs and outputs, nodes, metadata. External weights move into the file,
+/// which is to be written to `path`. Throws as exported() does.
+std::string retrained(const std::string& original, const std::string& checkpoint, const Task& task,
+                      const TrainerOptions& trained, const InputLayout& form, const std::string& path);
+
 }  // namespace tutti::onnx

@@ -25,9 +25,10 @@ class Context {
   const Node& node() const { return node_; }
   size_t inputs() const { return node_.inputs.size(); }
   size_t outputs() const { return node_.outputs.size(); }
-  /// Whether input, or output, `k` is present.
+  /// Whether input `k` is present.
   bool has(size_t k) const { return k < node_.inputs.size() && !node_.inputs[k].empty(); }
-  bool wants(size_t k) const { return k < node_.outputs.size() && !node_.outputs[k].empty(); }
+  /// Whether anything reads output `k`.
+  bool wants(size_t k) const;
 
   /// Input `k` as a value; throws if it was omitted.
   Value in(size_t k) const;
@@ -42,8 +43,12 @@ class Context {
   Ints integers(size_t k, const char* what) const;
   int64_t integer(size_t k, const char* what) const;
   double number(size_t k, const char* what) const;
+  /// The elements of a value; nullopt if they depend on data.
+  std::optional<Reals> elements(Value x) const;
   /// Whether numbers() would succeed.
   bool known(size_t k) const;
+  /// The element type that input `k` has in the file, if it is narrower than its dtype (INT8 and INT16 are i32).
+  std::optional<ElementType> narrow_type(size_t k) const;
 
   bool has_attribute(const std::string& name) const { return node_.attributes.contains(name); }
   int64_t i(const std::string& name, int64_t otherwise) const;
@@ -53,6 +58,9 @@ class Context {
   Reals reals(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name) const;
   const HostTensor& tensor(const std::string& name) const;
+  const Body& body(const std::string& name) const;
+  /// The outputs of a subgraph whose inputs have these values; no value: an omitted input.
+  Values run(const Body& body, const Values& inputs) const;
   /// Integers that are an input in newer opsets and an attribute in older ones; nullopt if both are omitted.
   std::optional<Ints> integers_or_attribute(size_t k, const std::string& name) const;
 
@@ -90,8 +98,11 @@ void add_indexing(Table& t);
 void add_constants(Table& t);
 void add_recurrence(Table& t);
 void add_losses(Table& t);
+void add_control(Table& t);
+void add_quantized(Table& t);
+void add_classical(Table& t);
 
-/// The handlers of all families, by name; only for ops of ONNX's own domain.
+/// The handlers of all families, by name; those of other domains than ONNX's own by "domain.name".
 const Table& handlers();
 
 // ---- helpers of several families
@@ -102,6 +113,8 @@ Value constant_from(Graph& graph, const HostTensor& t, const std::string& place)
 int64_t axis_of(const Context& c, int64_t axis, size_t rank);
 /// Indices, where negative ones count from the end of an axis of that size.
 Value from_end(Value index, int64_t size);
+/// NumPy's matmul: a vector is a row on the left and a column on the right; its axis is removed from the result.
+Value product(Value a, Value b);
 /// Casts x to f32 if it is not a float.
 Value as_float(Value x);
 

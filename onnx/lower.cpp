@@ -42,6 +42,55 @@ std::string port_text(const Port& p) {
   return text + "]";
 }
 
+/// The handler of a node's op; null if there is none.
+const Handler* handler_of(const Node& node) {
+  auto it = handlers().find(node.domain.empty() ? node.op : node.domain + "." + node.op);
+  return it == handlers().end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> asked(const Model& model, const std::vector<std::string>& outputs) {
+  if (!outputs.empty()) return outputs;
+  std::vector<std::string> all;
+  for (const Port& p : model.outputs) all.push_back(p.name);
+  return all;
+}
+
+bool needed(const Node& node, const std::set<std::string>& live) {
+  return std::ranges::any_of(node.outputs, [&](const std::string& name) { return live.contains(name); });
+}
+
+void add_reads(const Node& node, std::set<std::string>& live) {
+  for (const std::string& name : node.inputs)
+    if (!name.empty()) live.insert(name);
+  for (const auto& [name, attribute] : node.attributes)
+    if (const auto* graph = std::get_if<Subgraph>(&attribute); graph && graph->body) {
+      for (const Node& inner : graph->body->nodes) add_reads(inner, live);
+      for (const Port& p : graph->body->outputs) live.insert(p.name);
+    }
+}
+
+/// The names that are read by these outputs or by a node that they need.
+std::set<std::string> live_names(const std::vector<Node>& nodes, const std::vector<std::string>& outputs) {
+  std::set<std::string> live(outputs.begin(), outputs.end());
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
+    if (needed(*node, live)) add_reads(*node, live);
+  return live;
+}
+
+/// Throws Unsupported naming the needed nodes that have no handler.
+void refuse_unknown(const Model& model, const std::set<std::string>& live) {
+  std::vector<std::string> lacking;
+  for (const Node& node : model.nodes) {
+    if (!needed(node, live) || handler_of(node)) continue;
+    auto it = model.opsets.find(node.domain);
+    std::string domain = node.domain.empty() ? "" : fmt::format(" of {}", printable(node.domain));
+    lacking.push_back(fmt::format("{}{}, opset {}", node.text(), domain, it == model.opsets.end() ? 0 : it->second));
+  }
+  if (!lacking.empty())
+    throw Unsupported(fmt::format("{}: unsupported ops: {}", model.path, first_of(lacking, "; ")),
+                      "docs/ONNX.md lists the supported ops; write the model in terms of those");
+}
+
 }  // namespace
 
 Lowering::Lowering(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,
@@ -94,6 +143,8 @@ void Lowering::check_inputs(const std::map<std::string, Input>& inputs) {
 Value Lowering::value(const std::string& name) {
   Item& item = items_.at(name);
   if (item.value) return item.value;
+  if (!item.known)
+    throw invalid(fmt::format("{}: '{}' has no value here", model_.path, printable(name)), "export the model again");
   if (options_.weight && model_.weights.contains(name))
     item.value = options_.weight(graph_, name, *item.known);
   else
@@ -125,9 +176,13 @@ std::optional<Reals> Lowering::numbers(const std::string& name) {
     for (size_t i = 0; i < all.size(); ++i) all[i] = item.known->item(i);
     return all;
   }
-  if (!small(item.value)) return std::nullopt;
+  return elements(item.value);
+}
+
+std::optional<Reals> Lowering::elements(Value x) const {
+  if (!small(x)) return std::nullopt;
   try {
-    return evaluate(graph_, fed_, {item.value})[0].at;
+    return evaluate(graph_, fed_, {x})[0].at;
   } catch (const Error&) {
     return std::nullopt;  // it depends on a feed or a state
   }
@@ -138,7 +193,9 @@ void Lowering::add(const Node& node) {
   size_t first = graph_.values().size();
   Values results;
   try {
-    results = handlers().at(node.op)(Context(*this, node));
+    const Handler* handler = handler_of(node);
+    if (!handler) Context(*this, node).unsupported("this op");
+    results = (*handler)(Context(*this, node));
   } catch (const Unsupported&) {
     throw;
   } catch (const Error& e) {
@@ -153,7 +210,7 @@ void Lowering::add(const Node& node) {
     options_.integers(fmt::format("{}: {}", model_.path, node.text()), first, made);
   }
   for (size_t k = 0; k < node.outputs.size(); ++k) {
-    if (node.outputs[k].empty()) continue;
+    if (!live(node.outputs[k])) continue;
     if (k >= results.size() || !results[k])
       throw Unsupported(fmt::format("{}: {}: output {} of this op is not supported", model_.path, node.text(), k),
                         "export a model that does not use this output");
@@ -161,25 +218,45 @@ void Lowering::add(const Node& node) {
   }
 }
 
+void Lowering::add_all(const std::vector<Node>& nodes) {
+  for (const Node& node : nodes)
+    if (needed(node, live_)) add(node);
+}
+
 Values Lowering::run() {
-  check_ops(model_);
-  for (const Node& node : model_.nodes) add(node);
+  std::vector<std::string> outputs = asked(model_, options_.outputs);
+  live_ = live_names(model_.nodes, outputs);
+  refuse_unknown(model_, live_);
+  add_all(model_.nodes);
   Values out;
-  for (const Port& p : model_.outputs) out.push_back(value(p.name));
+  for (const std::string& name : outputs) out.push_back(value(name));
   return out;
 }
 
-void check_ops(const Model& model) {
-  std::vector<std::string> lacking;
-  for (const Node& node : model.nodes) {
-    if (node.domain.empty() && handlers().contains(node.op)) continue;
-    auto it = model.opsets.find(node.domain);
-    std::string domain = node.domain.empty() ? "" : fmt::format(" of {}", printable(node.domain));
-    lacking.push_back(fmt::format("{}{}, opset {}", node.text(), domain, it == model.opsets.end() ? 0 : it->second));
+Values Lowering::run(const Body& body, const Values& inputs) {
+  std::vector<std::string> outputs, defined;
+  for (const Port& p : body.outputs) outputs.push_back(p.name);
+  std::set<std::string> outside = live_;
+  live_.merge(live_names(body.nodes, outputs));
+  for (size_t k = 0; k < body.inputs.size(); ++k) {
+    items_[body.inputs[k].name] = {k < inputs.size() ? inputs[k] : Value{}, nullptr};
+    defined.push_back(body.inputs[k].name);
   }
-  if (!lacking.empty())
-    throw Unsupported(fmt::format("{}: unsupported ops: {}", model.path, first_of(lacking, "; ")),
-                      "docs/ONNX.md lists the supported ops; write the model in terms of those");
+  for (const auto& [name, tensor] : body.weights) {
+    items_[name] = {Value{}, &tensor};
+    defined.push_back(name);
+  }
+  for (const Node& node : body.nodes) defined.insert(defined.end(), node.outputs.begin(), node.outputs.end());
+  add_all(body.nodes);
+  Values out;
+  for (const std::string& name : outputs) out.push_back(value(name));
+  for (const std::string& name : defined) items_.erase(name);  // names end with their subgraph; Loop defines them again
+  live_ = std::move(outside);
+  return out;
+}
+
+void check_ops(const Model& model, const std::vector<std::string>& outputs) {
+  refuse_unknown(model, live_names(model.nodes, asked(model, outputs)));
 }
 
 Values lower(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,

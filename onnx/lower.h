@@ -25,6 +25,8 @@ struct RunningStatistics {
 
 /// Options and callbacks of lower().
 struct LowerOptions {
+  /// Names of the outputs to compute; nodes that none of them needs are left out. Empty: all.
+  std::vector<std::string> outputs = {};
   /// Returns the value of a weight, with its type (64-bit integers as i32). By default a constant.
   std::function<Value(Graph&, const std::string& name, const HostTensor& value)> weight = {};
   /// Whether BatchNormalization uses batch statistics and Dropout calls `dropout`.
@@ -37,9 +39,9 @@ struct LowerOptions {
   std::function<void(const RunningStatistics&)> statistics = {};
 };
 
-/// Adds the model's nodes to the graph and returns one value per output, in order. Throws Unsupported naming every op
-/// without a handler (with node and opset), and for unsupported options and shapes; Error(invalid) for inputs that do
-/// not match.
+/// Adds the model's nodes to the graph and returns one value per asked output, in order. Throws Unsupported naming
+/// every op without a handler (with node and opset), and for unsupported options and shapes; Error(invalid) for inputs
+/// that do not match.
 Values lower(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,
              const LowerOptions& options = {});
 
@@ -47,8 +49,8 @@ Values lower(const Model& model, Graph& graph, const std::map<std::string, Input
 /// beginning with `place`, for other integers beyond 32 bits.
 HostTensor narrowed(const HostTensor& t, const std::string& place);
 
-/// Throws Unsupported naming every node whose op Tutti does not support.
-void check_ops(const Model& model);
+/// Throws Unsupported naming every node that these outputs need (none named: all) whose op Tutti does not support.
+void check_ops(const Model& model, const std::vector<std::string>& outputs = {});
 
 /// The ops that have a handler, sorted by name.
 std::vector<std::string> all_handlers();

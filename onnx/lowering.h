@@ -1,6 +1,7 @@
 // The state of lowering one model to a graph.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 
 #include "graph/eval.h"
@@ -20,6 +21,11 @@ class Lowering {
   Value value(const std::string& name);
   /// Its elements, if they depend on no feed and no trained weight.
   std::optional<Reals> numbers(const std::string& name);
+  std::optional<Reals> elements(Value x) const;
+  /// Whether a node or an output that is lowered reads it.
+  bool live(const std::string& name) const { return live_.contains(name); }
+  /// The outputs of a subgraph whose inputs have these values.
+  Values run(const Body& body, const Values& inputs);
 
  private:
   struct Item {
@@ -30,11 +36,14 @@ class Lowering {
   bool small(Value of) const;
   void check_inputs(const std::map<std::string, Input>& inputs);
   void add(const Node& node);
+  /// Adds the nodes with a live result.
+  void add_all(const std::vector<Node>& nodes);
   const Model& model_;
   Graph& graph_;
   const LowerOptions& options_;
   std::map<std::string, Item> items_;
   std::map<std::string, Tensor> fed_;  // known inputs by feed name
+  std::set<std::string> live_;
 };
 
 }  // namespace tutti::onnx

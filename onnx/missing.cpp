@@ -39,6 +39,14 @@ Model exported(const std::string& checkpoint, const Task&, const TrainerOptions&
                const ExportOptions&) {
   missing(checkpoint);
 }
+std::string retrained(const std::string& original, const std::string&, const Task&, const TrainerOptions&,
+                      const InputLayout&, const std::string&) {
+  missing(original);
+}
+std::string with_weights(const std::string& original, const HostTensors&, const std::string&) { missing(original); }
+std::string file_bytes(const std::string& path) { missing(path); }
+HostTensors parted(const HostTensor&, const JoinedOutputs&) { missing("ONNX"); }
+std::map<std::string, HostTensor> settings_of(const Model& model, const data::Source&) { missing(model.path); }
 Task task(std::shared_ptr<const Model> model, const TaskOptions&) { missing(model->path); }
 HostTensors weights(const Model& model, const Task&, const data::Source&) { missing(model.path); }
 ModelDef read_definition(const std::string& path) { missing(path); }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -28,10 +29,14 @@ std::optional<DType> dtype_of(ElementType type);
 /// The format's code of a dtype.
 ElementType element_type(DType type);
 
-/// The value of a node's attribute. Subgraphs are only recorded as present, never read.
+struct Body;
+
+/// An attribute that is a graph: a branch of If, the body of Loop. Null if it is of a kind that Tutti does not read.
 struct Subgraph {
+  std::shared_ptr<const Body> body;
   bool operator==(const Subgraph&) const = default;
 };
+/// The value of a node's attribute.
 using Attribute =
     std::variant<int64_t, double, std::string, HostTensor, Ints, Reals, std::vector<std::string>, Subgraph>;
 
@@ -54,6 +59,16 @@ struct Port {
   std::vector<std::string> symbols;  ///< names of dynamic sizes ("batch"); "" for others
 };
 
+/// Types of the values whose HostTensor has another: INT8 and INT16 are stored as i32.
+using NarrowTypes = std::map<std::string, ElementType>;
+
+/// The contents of a subgraph. It also reads names of the graphs around it. Its ports have names only.
+struct Body {
+  std::vector<Node> nodes;  ///< in topological order
+  HostTensors weights;
+  std::vector<Port> inputs, outputs;
+};
+
 struct Model {
   std::string path;
   std::string name = {};  ///< of its graph
@@ -62,10 +77,11 @@ struct Model {
   std::vector<Node> nodes;                ///< in topological order
   HostTensors weights;                    ///< the initializers
   std::vector<Port> inputs, outputs;      ///< inputs without those that have an initializer
+  NarrowTypes narrow = {};                ///< of initializers and Constant nodes, in subgraphs too
 };
 
 struct ReadOptions {
-  int64_t oldest = 13, newest = 23;  ///< accepted opsets
+  int64_t oldest = 7, newest = 26;  ///< accepted opsets
 };
 
 /// Reads and validates a model. External weights are read only from the model's folder. Throws Error(invalid) naming
@@ -73,6 +89,8 @@ struct ReadOptions {
 Model read(const std::string& path, const ReadOptions& options = {});
 /// The same from the bytes of a file; `path` is for messages and for external weights.
 Model parse(const std::string& bytes, const std::string& path, const ReadOptions& options = {});
+/// The bytes of a file of at most 2 GiB.
+std::string file_bytes(const std::string& path);
 /// One tensor from its own file, as in ONNX's test data.
 HostTensor read_tensor(const std::string& path);
 

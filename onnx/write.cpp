@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "data/files/whole_file.h"
+#include "onnx/decode.h"
 #include "onnx/format.pb.h"
 
 namespace tutti::onnx {
@@ -80,18 +81,52 @@ void set(pb::Node& to, const Node& n) {
   }
 }
 
+void expect_room(uint64_t bytes, const std::string& path) {
+  constexpr uint64_t most = 0x7fffffff;
+  if (bytes > most)
+    throw invalid(fmt::format("{}: the model has {} bytes; an ONNX file can have at most 2 GiB", path, bytes),
+                  "export a smaller model, or keep it as safetensors (tutti train --merged)");
+}
+
+std::string serialized(const pb::Model& m, const std::string& path) {
+  expect_room(m.ByteSizeLong(), path);
+  return m.SerializeAsString();
+}
+
+template <class Stored>
+std::string narrowed_bytes(const HostTensor& t) {
+  std::string bytes;
+  for (int32_t x : t.as<int32_t>()) {
+    auto y = static_cast<Stored>(x);
+    bytes.append(reinterpret_cast<const char*>(&y), sizeof y);
+  }
+  return bytes;
+}
+
+/// Gives an initializer another value of its shape and type, within the file.
+void fill(pb::Tensor& to, const HostTensor& t) {
+  to.clear_int32_data();
+  to.clear_float_data();
+  to.clear_double_data();
+  to.clear_int64_data();
+  to.clear_uint64_data();
+  to.clear_external_data();
+  to.clear_data_location();
+  const std::string type = element_name(to.data_type());  // INT8 and INT16 are i32 in memory
+  if (type == "INT8")
+    to.set_raw_data(narrowed_bytes<int8_t>(t));
+  else if (type == "INT16")
+    to.set_raw_data(narrowed_bytes<int16_t>(t));
+  else
+    to.set_raw_data(t.bytes.data(), t.bytes.size());
+}
+
 }  // namespace
 
 std::string bytes_of(const Model& model, const std::string& path) {
-  constexpr uint64_t most = 0x7fffffff;
   uint64_t bytes = 0;
   for (const auto& [name, t] : model.weights) bytes += t.bytes.size();
-  auto expect_room = [&] {
-    if (bytes > most)
-      throw invalid(fmt::format("{}: the model has {} bytes; an ONNX file can have at most 2 GiB", path, bytes),
-                    "export a smaller model, or keep it as safetensors (tutti train --merged)");
-  };
-  expect_room();  // before memory is allocated for them
+  expect_room(bytes, path);  // before memory is allocated for them
   pb::Model m;
   m.set_ir_version(ir_version);
   m.set_producer_name("tutti");
@@ -107,9 +142,23 @@ std::string bytes_of(const Model& model, const std::string& path) {
   for (const Port& p : model.inputs) set(*g.add_input(), p);
   for (const Port& p : model.outputs) set(*g.add_output(), p);
   for (const Node& n : model.nodes) set(*g.add_node(), n);
-  bytes = m.ByteSizeLong();
-  expect_room();
-  return m.SerializeAsString();
+  return serialized(m, path);
+}
+
+std::string with_weights(const std::string& original, const HostTensors& weights, const std::string& path) {
+  pb::Model m;
+  if (!m.ParseFromString(file_bytes(original)))
+    throw invalid(original + ": is not an ONNX model, or the file is truncated", "export it again");
+  uint64_t external = 0;
+  for (pb::Tensor& t : *m.mutable_graph()->mutable_initializer()) {
+    auto it = weights.find(t.name());
+    if (it == weights.end() && t.data_location() != 1) continue;
+    HostTensor value = it == weights.end() ? decode(t, original, original) : it->second;
+    external += value.bytes.size();
+    expect_room(external, path);
+    fill(t, value);
+  }
+  return serialized(m, path);
 }
 
 void write(const std::string& path, const Model& model) { write_whole_file(path, bytes_of(model, path)); }

@@ -12,4 +12,8 @@ std::string bytes_of(const Model& model, const std::string& path);
 /// Writes the file atomically. Throws Error(invalid) naming the path, what failed and a remedy.
 void write(const std::string& path, const Model& model);
 
+/// The bytes of the ONNX file `original` in which initializers have other values, by name; f32. External weights move
+/// into the file. Throws as bytes_of() does.
+std::string with_weights(const std::string& original, const HostTensors& weights, const std::string& path);
+
 }  // namespace tutti::onnx

@@ -12,7 +12,7 @@ bool Windows::dilated() const {
   return std::any_of(dilation.begin(), dilation.end(), [](int64_t d) { return d != 1; });
 }
 
-Shape Windows::image(Value x) { return {x.shape().begin() + 2, x.shape().end()}; }
+Shape Windows::image(Value x) { return x.rank() < 2 ? Shape{} : Shape{x.shape().begin() + 2, x.shape().end()}; }
 
 Ints Windows::counts(const Shape& image, bool ceil) const {
   Ints out;
@@ -87,17 +87,7 @@ Value convolve(const Context& c, Value x, Value w, const Windows& o, int64_t gro
   }
 }
 
-namespace {
-
-Value with_bias(const Context& c, Value y) {
-  if (!c.has(2)) return y;
-  Shape shape(y.rank(), 1);
-  shape[1] = -1;
-  return y + reshape(c.in(2), shape);
-}
-
-Value conv(const Context& c) {
-  Value x = c.in(0), w = c.in(1);
+Value convolution(const Context& c, Value x, Value w) {
   if (w.rank() != x.rank())
     c.bad(fmt::format("the weights have rank {}, but the input has rank {}: the ranks must be equal", w.rank(),
                       x.rank()));
@@ -107,7 +97,16 @@ Value conv(const Context& c) {
     x = padded(x, o.begin, o.end, 0);
     padding = Ints(o.rank(), 0);
   }
-  return with_bias(c, convolve(c, x, w, o, c.i("group", 1), padding));
+  return convolve(c, x, w, o, c.i("group", 1), padding);
+}
+
+namespace {
+
+Value with_bias(const Context& c, Value y) {
+  if (!c.has(2)) return y;
+  Shape shape(y.rank(), 1);
+  shape[1] = -1;
+  return y + reshape(c.in(2), shape);
 }
 
 /// The full result, cropped or padded at both ends according to `pads`, because Tutti has one padding per axis.
@@ -170,7 +169,7 @@ Value conv_transpose(const Context& c) {
 }  // namespace
 
 void add_convolutions(Table& t) {
-  t["Conv"] = [](const Context& c) { return Values{conv(c)}; };
+  t["Conv"] = [](const Context& c) { return Values{with_bias(c, convolution(c, c.in(0), c.in(1)))}; };
   t["ConvTranspose"] = [](const Context& c) { return Values{conv_transpose(c)}; };
 }
 

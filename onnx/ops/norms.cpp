@@ -11,6 +11,9 @@ Values batch_normalization(const Context& c) {
   Value x = c.in(0), scale = c.in(1), bias = c.in(2), mean = c.in(3), variance = c.in(4);
   double eps = c.f("epsilon", 1e-5), keep = c.f("momentum", 0.9);
   bool mode = c.i("training_mode", 0) != 0;
+  if (c.i("spatial", 1) == 0) c.unsupported("spatial = 0 (statistics per element, up to opset 8)");
+  if (c.opset() < 14 && c.outputs() > 1)
+    c.unsupported(fmt::format("training mode, which {} outputs mean up to opset 13,", c.outputs()));
   bool statistics = c.options().statistics != nullptr;  // the caller stores them
   if (!(statistics ? c.options().training : mode)) {
     Value y = batch_norm_eval(x, mean, variance, scale, bias, eps);
@@ -93,7 +96,7 @@ Value lp_normalization(const Context& c) {
   return normalize(x, static_cast<double>(c.i("p", 2)), axis, 0);
 }
 
-/// In inference returns the input; the mask is then all true.
+/// In inference returns the input; the mask is then all true (up to opset 9 of x's dtype).
 Values dropout(const Context& c) {
   Value x = c.in(0);
   double p = c.has(1) ? c.number(1, "ratio") : c.f("ratio", 0.5);
@@ -103,7 +106,7 @@ Values dropout(const Context& c) {
     return {c.options().dropout(x, p, c.node().outputs.at(0))};
   }
   if (mode && p > 0 && !c.options().dropout) c.unsupported("Dropout with training_mode = 1 outside of training");
-  return {x, broadcast(c.graph().full(DType::boolean, 1), x.shape())};
+  return {x, broadcast(c.graph().full(c.opset() < 10 ? x.dtype() : DType::boolean, 1), x.shape())};
 }
 
 }  // namespace

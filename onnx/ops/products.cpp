@@ -5,9 +5,6 @@
 #include "onnx/handler.h"
 
 namespace tutti::onnx {
-namespace {
-
-/// NumPy's matmul: a vector is a row on the left and a column on the right; its axis is removed from the result.
 Value product(Value a, Value b) {
   if (!is_float(a.dtype())) return cast(product(cast(a, DType::f64), cast(b, DType::f64)), a.dtype());
   bool row = a.rank() == 1, column = b.rank() == 1;
@@ -19,6 +16,8 @@ Value product(Value a, Value b) {
   if (row) return squeeze(y, {rank - 2});
   return column ? squeeze(y, {rank - 1}) : y;
 }
+
+namespace {
 
 Value gemm(const Context& c) {
   double alpha = c.f("alpha", 1), beta = c.f("beta", 1);

@@ -111,7 +111,8 @@ void add_reductions(Table& t) {
   t["Hardmax"] = [](const Context& c) { return Values{over_axis(c, hardmax)}; };
   t["TopK"] = [](const Context& c) {
     Value x = c.in(0);
-    return top_k(x, c.integer(1, "k"), axis_of(c, c.i("axis", -1), x.rank()), c.i("largest", 1) != 0);
+    int64_t k = c.opset() < 10 ? c.i("k", 0) : c.integer(1, "k");
+    return top_k(x, k, axis_of(c, c.i("axis", -1), x.rank()), c.i("largest", 1) != 0);
   };
 }
 

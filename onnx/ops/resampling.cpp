@@ -41,7 +41,8 @@ double source(const Context& c, const ResizeOptions& o, const Axis& a, int64_t i
   c.unsupported(fmt::format("coordinate_transformation_mode '{}'", o.coordinates));
 }
 
-int64_t nearest(const Context& c, const std::string& mode, double x) {
+int64_t nearest(const Context& c, const std::string& mode, const Axis& a, double x) {
+  if (mode == "simple") return static_cast<int64_t>(a.scale < 1 ? std::ceil(x) : std::floor(x));  // up to opset 10
   if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
   if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
   if (mode == "floor") return static_cast<int64_t>(std::floor(x));
@@ -119,7 +120,7 @@ Value resized(const Context& c, Value x, const ResizeOptions& o, const std::vect
     if (o.mode == "nearest") {
       Ints index;
       for (int64_t i = 0; i < a.to; ++i)
-        index.push_back(std::clamp<int64_t>(nearest(c, o.nearest, source(c, o, a, i)), 0, a.from - 1));
+        index.push_back(std::clamp<int64_t>(nearest(c, o.nearest, a, source(c, o, a, i)), 0, a.from - 1));
       x = take(x, a.at, index);
     } else {
       x = along_axis(weights(c, o, a), x, a.at);
@@ -143,7 +144,7 @@ Value resize(const Context& c) {
   Value x = c.in(0);
   ResizeOptions o{.mode = c.s("mode", "nearest"),
                   .coordinates = c.s("coordinate_transformation_mode", c.opset() < 11 ? "asymmetric" : "half_pixel"),
-                  .nearest = c.s("nearest_mode", c.opset() < 11 ? "floor" : "round_prefer_floor"),
+                  .nearest = c.s("nearest_mode", c.opset() < 11 ? "simple" : "round_prefer_floor"),
                   .cubic_a = c.f("cubic_coeff_a", -0.75),
                   .outside = c.f("extrapolation_value", 0),
                   .antialias = c.i("antialias", 0) != 0,

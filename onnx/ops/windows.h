@@ -25,4 +25,7 @@ Value padded(Value x, const Ints& begin, const Ints& end, double value);
 /// The convolution of an already padded x, without further padding.
 Value convolve(const Context& c, Value x, Value w, const Windows& windows, int64_t groups, const Ints& padding);
 
+/// The convolution that the node's attributes say, without its bias.
+Value convolution(const Context& c, Value x, Value w);
+
 }  // namespace tutti::onnx

@@ -165,7 +165,7 @@ def replays():
 
 def onnx_files():
     """ONNX's own (Debian's libonnx-testdata, scripts/deps.sh)."""
-    for case in ("constant", "if", "conv_with_strides_padding", "resize_upsample_scales_nearest", "lstm_defaults"):
+    for case in ("constant", "if", "loop11", "scan9_sum", "conv_with_strides_padding", "resize_upsample_scales_nearest", "lstm_defaults"):
         with open(f"/usr/share/libonnx-testdata/data/node/test_{case}/model.onnx", "rb") as f:
             put("onnx", case + ".onnx", f.read())
     # A weight w of two floats, by the format's field numbers: in the file, and in one of its own.

@@ -89,6 +89,20 @@ TEST(OnnxRead, TakesASoundModel) {
   EXPECT_TRUE(loads(small().SerializeAsString()));
 }
 
+TEST(OnnxRead, TakesNodesOfAnyOrderOpenSizesAndRepeatedOpsets) {
+  pb::Model m = small();
+  pb::Graph& g = *m.mutable_graph();
+  g.mutable_node()->SwapElements(0, 1);
+  g.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(-1);
+  m.add_opset_import()->set_version(11);
+  Model read = parse(m.SerializeAsString(), "m.onnx");
+  EXPECT_EQ(read.nodes.at(0).op, "MatMul");
+  EXPECT_EQ(read.nodes.at(0).place, 1u);
+  EXPECT_EQ(read.inputs.at(0).shape, (Shape{-1, 3}));
+  EXPECT_EQ(read.opset, 11);
+  EXPECT_TRUE(loads(m.SerializeAsString()));
+}
+
 TEST(OnnxRead, NamesFileAndPlaceOfWhatIsWrong) {
   auto weight = [](pb::Model& m) -> pb::Tensor& { return *m.mutable_graph()->mutable_initializer(0); };
   EXPECT_TRUE(says(after([&](auto& m) { weight(m).set_dims(0, 5); }), {"m.onnx", "initializer 'w'", "[5, 4]", "12"}));
@@ -97,9 +111,10 @@ TEST(OnnxRead, NamesFileAndPlaceOfWhatIsWrong) {
   EXPECT_TRUE(says(after([&](auto& m) { weight(m).set_raw_data("abc"); }), {"initializer 'w'", "[3, 4]"}));
   EXPECT_TRUE(says(after([&](auto& m) { weight(m).set_data_type(8); }), {"initializer 'w'", "STRING"}));
   EXPECT_TRUE(says(after([&](auto& m) { weight(m).set_data_type(99); }), {"initializer 'w'", "type 99"}));
-  EXPECT_TRUE(says(after([](auto& m) { m.mutable_opset_import(0)->set_version(12); }), {"opset 12", "13 to 23"}));
+  EXPECT_TRUE(says(after([](auto& m) { m.mutable_opset_import(0)->set_version(6); }), {"opset 6", "7 to 26"}));
+  EXPECT_TRUE(says(after([](auto& m) { m.mutable_opset_import(0)->set_version(27); }), {"opset 27", "7 to 26"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "y"); }),
-                   {"node 0 'the MatMul' (MatMul)", "'y'", "cycle"}));
+                   {"has a cycle: node 0 'the MatMul' (MatMul), which reads a result of node 1 'the Relu' (Relu)"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "q"); }), {"'q'", "no node"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(1)->set_output(0, "z"); }), {"'z'", "already"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("q"); }), {"output 'q'"}));

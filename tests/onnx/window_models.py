@@ -3,24 +3,10 @@
 
 usage: window_models.py JUDGE [--device NAME]…     77: no onnxruntime (scripts/onnx-cases.sh)
 """
-import glob
 import itertools
-import os
-import subprocess
 import sys
-import tempfile
 
-cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-made = os.environ.get("TUTTI_ONNX_CASES") or os.path.join(cache, "tutti", "onnx-cases")
-sys.path += glob.glob(made + ".env/lib/python3*/site-packages")
-try:
-    import numpy as np
-    import onnx.numpy_helper
-    import onnxruntime
-    from onnx import TensorProto, helper
-except ImportError as e:
-    print(e)
-    sys.exit(1 if "onnxruntime" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
+from runtime import helper, judge, model_of, np
 
 
 def pools():
@@ -49,35 +35,12 @@ def transposed():
                                                                        "auto_pad": automatic}
 
 
-def write(path, array):
-    with open(path, "wb") as f:
-        f.write(onnx.numpy_helper.from_array(array).SerializeToString())
-
-
-def main():
-    judge, *options = sys.argv[1:]
+def cases():
     draw = np.random.default_rng(0)
-    quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 4
-    cases = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for k, (op, shapes, attributes) in enumerate(itertools.chain(pools(), transposed())):
-            feeds = {f"x{i}": draw.standard_normal(s).astype(np.float32) for i, s in enumerate(shapes)}
-            ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape) for n, x in feeds.items()]
-            graph = helper.make_graph([helper.make_node(op, list(feeds), ["y"], **attributes)], "g", ports,
-                                      [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
-            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=8)
-            y, = onnxruntime.InferenceSession(model.SerializeToString(), quiet, providers=["CPUExecutionProvider"]).run(None, feeds)
-            data = os.path.join(folder, f"{k}.{op}", "test_data_set_0")
-            os.makedirs(data)
-            onnx.save(model, os.path.join(folder, f"{k}.{op}", "model.onnx"))
-            for i, x in enumerate(feeds.values()):
-                write(os.path.join(data, f"input_{i}.pb"), x)
-            write(os.path.join(data, "output_0.pb"), y)
-            cases += 1
-        print(f"{cases} cases")
-        return subprocess.run([judge, "--strict", *options, folder], check=False).returncode
+    for op, shapes, attributes in itertools.chain(pools(), transposed()):
+        feeds = {f"x{i}": draw.standard_normal(s).astype(np.float32) for i, s in enumerate(shapes)}
+        yield op, model_of([helper.make_node(op, list(feeds), ["y"], **attributes)], feeds, ["y"], 19), feeds
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge([sys.argv[1], "--strict", *sys.argv[2:]], cases()))
