@@ -300,6 +300,11 @@ std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::sha
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcudnn.so", api.name);
   TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
+  return start(api, driver_version, tf32, std::move(tuner));
+}
+
+std::shared_ptr<const Cudnn> Cudnn::start(const CudnnApi& api, int driver_version, bool tf32,
+                                          std::shared_ptr<Tuner> tuner) {
   int built_for = static_cast<int>(api.cudnnGetCudartVersion()) / 1000;
   if (built_for > driver_version / 1000)
     throw Error(

@@ -44,6 +44,9 @@ class Cudnn {
   /// `driver_version` (13000 is 13.0), or refuses the device.
   static std::shared_ptr<const Cudnn> open(int driver_version, bool tf32 = false,
                                            std::shared_ptr<Tuner> tuner = nullptr);
+  /// What `open` does with an opened library's functions. Throws like open.
+  static std::shared_ptr<const Cudnn> start(const CudnnApi& api, int driver_version, bool tf32 = false,
+                                            std::shared_ptr<Tuner> tuner = nullptr);
   /// A null `tuner` uses cuDNN's first choices without a trial, and no activations.
   explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
   ~Cudnn();

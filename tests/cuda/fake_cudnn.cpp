@@ -351,6 +351,7 @@ CudnnApi cudnn() {
     return CUDNN_STATUS_SUCCESS;
   };
   f.cudnnGetVersion = []() -> size_t { return 91900; };
+  f.cudnnGetCudartVersion = []() -> size_t { return current->built_for; };
   f.cudnnGetErrorString = [](cudnnStatus_t) { return "as the test wanted"; };
   descriptors(f);
   rankings(f);

@@ -18,6 +18,7 @@ struct CudnnState {
   bool relu_takes_nan = false;                   ///< whether the fused ReLU obeys CUDNN_PROPAGATE_NAN
   size_t workspace = 0;                          ///< what each needs
   std::map<int, double> costs;                   ///< milliseconds of an algorithm
+  size_t built_for = 13000;                      ///< the CUDA version
 
   int descriptors = 0;   ///< alive now, of all kinds
   int convolutions = 0;  ///< calls that compute

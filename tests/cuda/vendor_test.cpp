@@ -171,6 +171,27 @@ TEST_F(Vendors, DescriptorsThatFailDeclineAndLeaveNothing) {
   EXPECT_EQ(convolutions.descriptors, before);
 }
 
+TEST_F(Vendors, ACudnnForANewerCudaThanTheDriverIsDeclined) {
+  auto start = [](int driver_version) { return Cudnn::start(fake::cudnn(), driver_version); };
+  EXPECT_EQ(start(13000)->version(), "9.19");
+  Error e = error_from([&] { start(12080); });
+  EXPECT_EQ(e.code, Code::declined);
+  EXPECT_STREQ(e.what(), "the driver supports CUDA 12, but this cuDNN needs CUDA 13");
+  EXPECT_EQ(e.remedy, "install cuDNN 9 for CUDA 12");
+  convolutions.built_for = 12090;
+  EXPECT_NO_THROW(start(12000)) << "a driver of the same major version";
+  EXPECT_NO_THROW(start(13000));
+  convolutions.failing["cudnnCreate"] = CUDNN_STATUS_NOT_INITIALIZED;
+  EXPECT_THAT(error_from([&] { start(13000); }).what(), HasSubstr("cudnnCreate"));
+}
+
+TEST_F(Vendors, AnInstalledCudnnSaysForWhichCudaItIs) {
+  Error e = error_from([] { Cudnn::open(11000); });  // older than the CUDA of any cuDNN that the headers allow
+  EXPECT_EQ(e.code, Code::declined);
+  EXPECT_THAT(e.what(), testing::AnyOf(HasSubstr("the driver supports CUDA 11, but this cuDNN needs CUDA 1"),
+                                       HasSubstr("cuDNN cannot be opened")));
+}
+
 TEST_F(Vendors, OtherDtypesAndAMissingLibraryDecline) {
   EXPECT_EQ(error_from([&] { library()->matmul({DType::f64, 3, 4, 5}); }).code, Code::declined);
   EXPECT_EQ(error_from([&] { join(nullptr, nullptr)->matmul({DType::f32, 3, 4, 5}); }).code, Code::declined);
