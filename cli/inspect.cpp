@@ -1,9 +1,9 @@
-// tutti inspect: shows metadata and tensors of GGUF, safetensors (including checkpoints) and .npz files.
+// tutti inspect: shows metadata and tensors of model files.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <map>
 
 #include "cli/command.h"
@@ -11,9 +11,12 @@
 #include "cli/run_file.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
+#include "data/files/file_kind.h"
 #include "data/files/gguf.h"
 #include "data/files/npz.h"
 #include "data/files/zip.h"
+#include "onnx/model.h"
+#include "train/weights.h"
 
 namespace tutti::cli {
 namespace {
@@ -90,12 +93,56 @@ Contents of_npz(const std::string& path) {
   return all;
 }
 
-Contents read(const std::string& path) {
-  char magic[4] = {};
+/// "f32[batch, 1, 28, 28]".
+std::string port_text(const onnx::Port& p) {
+  std::string sizes;
+  for (size_t k = 0; k < p.shape.size(); ++k)
+    sizes += (k ? ", " : "") + (p.shape[k] >= 0        ? std::to_string(p.shape[k])
+                                : p.symbols[k].empty() ? "?"
+                                                       : p.symbols[k]);
+  return fmt::format("{}[{}]", onnx::element_name(p.type), sizes);
+}
+
+/// The tensors of all files that an index names.
+Contents of_index(const std::string& path) {
+  Contents all{.format = "index of safetensors files"};
+  for (const std::string& shard : shards_of(path)) {
+    Contents one = of_safetensors(shard);
+    all.file_bytes += one.file_bytes;
+    all.metadata.push_back({std::filesystem::path(shard).filename().string(), "file", one.tensors.size()});
+    std::ranges::move(one.tensors, std::back_inserter(all.tensors));
+  }
+  return all;
+}
+
+Contents of_onnx(const std::string& path) {
+  onnx::Model model = onnx::read(path);
   std::error_code error;
-  if (std::filesystem::is_regular_file(path, error)) std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
-  std::string_view begin(magic, sizeof(magic));
-  return begin == "GGUF" ? of_gguf(path) : begin == "PK\x03\x04" ? of_npz(path) : of_safetensors(path);
+  Contents all{.format = fmt::format("ONNX model, opset {}", model.opset),
+               .file_bytes = std::filesystem::file_size(path, error)};
+  for (auto [kind, ports] : {std::pair("input", &model.inputs), std::pair("output", &model.outputs)})
+    for (const onnx::Port& p : *ports) all.metadata.push_back({p.name, kind, port_text(p)});
+  all.metadata.push_back({"nodes", "number", model.nodes.size()});
+  for (const auto& [name, t] : model.weights)
+    all.tensors.push_back({name, std::string(tutti::name(t.type.dtype)), t.type.shape, 0, num_bytes(t.type)});
+  return all;
+}
+
+Contents read(const std::string& path) {
+  const FileKind kind = file_kind(path);
+  switch (kind) {
+    case FileKind::gguf: return of_gguf(path);
+    case FileKind::npz: return of_npz(path);
+    case FileKind::onnx: return of_onnx(path);
+    case FileKind::folder: return read(weights_in_folder(path));
+    case FileKind::json:
+      if (path.ends_with(".index.json")) return of_index(path);
+      break;
+    case FileKind::safetensors:
+    case FileKind::other: return of_safetensors(path);
+    default: break;
+  }
+  throw foreign_file(path, kind, "a file of weights or an ONNX model");
 }
 
 /// A value as one line that fits into a usual terminal width.
@@ -182,10 +229,14 @@ int print_run(const std::string& path, bool json) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("inspect", "Show the metadata and tensors of a GGUF, safetensors or .npz file");
+  CLI::App* sub = app.add_subcommand("inspect", "Show the metadata and tensors of a model file");
   static std::string file;
   static bool json, run;
-  sub->add_option("file", file, "A GGUF file, a safetensors file, a checkpoint, or a .npz file of NumPy")->required();
+  sub->add_option(
+         "file", file,
+         "A checkpoint, a safetensors file or its index, a GGUF file, a .npz file of NumPy, an ONNX model, or a "
+         "folder with one of these")
+      ->required();
   sub->add_flag("--run", run, "Print the run file of a checkpoint, which `tutti train --config` takes");
   add_json_flag(*sub, json);
   sub->footer("Example: tutti inspect model.gguf");

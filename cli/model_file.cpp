@@ -6,6 +6,7 @@
 
 #include "cli/open_model.h"
 #include "data/files/checkpoint.h"
+#include "data/files/file_kind.h"
 
 namespace tutti::cli {
 namespace {
@@ -30,6 +31,7 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
     run.model = path_;
     path_ = run.weights_file();
   }
+  if (file_kind(path_) == FileKind::folder) path_ = weights_in_folder(path_);
   if (is_model_file(path_)) {
     if (run.named("model"))
       throw invalid(fmt::format("two models given: '{}' and '{}'", path_, run.model), "give only one");

@@ -1,5 +1,6 @@
 #include "cli/open_model.h"
 
+#include "data/files/file_kind.h"
 #include "onnx/task.h"
 #include "train/description.h"
 
@@ -16,7 +17,7 @@ const Form* form_of(const std::string& name) {
   if (name.ends_with(".index.json")) return nullptr;  // index of sharded weights
   for (const Form& f : forms)
     if (name.ends_with(f.ending)) return &f;
-  return nullptr;
+  return file_kind(name) == FileKind::onnx ? &forms[0] : nullptr;  // under another name
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
+#include "data/files/file_kind.h"
 #include "data/files/npz.h"
 #include "data/files/strict_json.h"
 #include "data/files/whole_file.h"
@@ -43,16 +44,21 @@ std::string beside(const std::string& index, const json& file) {
   return (fs::path(index).parent_path() / name).string();
 }
 
-HostTensors sharded(const std::string& index) {
+/// The names of tensors by file.
+std::map<std::string, std::set<std::string>> promised(const std::string& index) {
   json j = read_json_object(index, "name a safetensors file or its index");
   if (!j.contains("weight_map") || !j["weight_map"].is_object())
     throw invalid(fmt::format("{}: weight_map is missing", index), "name a safetensors file or its index");
   if (j["weight_map"].empty()) throw invalid(fmt::format("{}: its weight_map is empty", index), "use another index");
-  std::map<std::string, std::set<std::string>> promised;  // names by file
-  for (const auto& [name, file] : j["weight_map"].items()) promised[beside(index, file)].insert(name);
+  std::map<std::string, std::set<std::string>> all;
+  for (const auto& [name, file] : j["weight_map"].items()) all[beside(index, file)].insert(name);
+  return all;
+}
+
+HostTensors sharded(const std::string& index) {
   HostTensors all;
   std::vector<std::string> missing;
-  for (const auto& [file, names] : promised) {
+  for (const auto& [file, names] : promised(index)) {
     HostTensors part = tensors_of(file);
     for (const std::string& name : names)
       if (!part.contains(name)) missing.push_back(fmt::format("'{}' is not in {}", name, file));
@@ -74,7 +80,14 @@ const HostTensor* find(const HostTensors& all, const std::string& name) {
 
 }  // namespace
 
-HostTensors read_weights(const std::string& path, bool quantised) {
+std::vector<std::string> shards_of(const std::string& index) {
+  std::vector<std::string> all;
+  for (const auto& [file, names] : promised(index)) all.push_back(file);
+  return all;
+}
+
+HostTensors read_weights(const std::string& given, bool quantised) {
+  const std::string path = file_kind(given) == FileKind::folder ? weights_in_folder(given) : given;
   if (path.ends_with(".gguf")) return llama_weights(Gguf(path), quantised);
   HostTensors all = path.ends_with(".npz")          ? read_npz(path)
                     : path.ends_with(".index.json") ? sharded(path)

@@ -12,9 +12,11 @@ namespace tutti {
 
 /// Reads the tensors of a safetensors file, of a sharded one by its index (FILE.safetensors.index.json, as Hugging Face
 /// writes large models), of a NumPy .npz file, of a GGUF file of a Llama, or the parameters and buffers of a
-/// checkpoint. Throws Error(invalid) naming file and place. `quantised`: keeps the blocks of a GGUF file quantised, as
-/// the three tensors of nn::QuantizedNames for each matrix.
+/// checkpoint; for a folder, of its file of weights. Throws Error(invalid) naming file and place. `quantised`: keeps
+/// the blocks of a GGUF file quantised, as the three tensors of nn::QuantizedNames for each matrix.
 TUTTI_API HostTensors read_weights(const std::string& path, bool quantised = false);
+/// The files that the index of a sharded model names. Throws Error(invalid).
+TUTTI_API std::vector<std::string> shards_of(const std::string& index);
 
 /// The quantised matrix `name` from its three tensors. Throws Error(invalid) if they do not fit.
 TUTTI_API QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name);

@@ -11,6 +11,7 @@
 
 #include "core/base/status.h"
 #include "data/files/checkpoint.h"
+#include "data/files/file_kind.h"
 #include "data/files/safetensors.h"
 #include "data/files/strict_json.h"
 
@@ -85,8 +86,10 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw invalid(fmt::format("{}: there is no such checkpoint", path), "check the path");
-  if (!std::filesystem::is_regular_file(path, error))
+  if (!std::filesystem::is_regular_file(path, error) && !std::filesystem::is_directory(path, error))
     throw invalid(fmt::format("{}: not a regular file", path), "name a safetensors file");
+  if (FileKind kind = file_kind(path); kind != FileKind::safetensors && kind != FileKind::other)
+    throw foreign_file(path, kind, "a safetensors file");
   CheckpointHeader out;
   uint64_t size = out.file_bytes = std::filesystem::file_size(path, error);
   errno = 0;

@@ -7,6 +7,7 @@
 
 #include "core/base/printable.h"
 #include "core/base/status.h"
+#include "data/files/file_kind.h"
 #include "data/files/npy.h"
 #include "data/files/whole_file.h"
 #include "data/files/zip.h"
@@ -32,6 +33,9 @@ std::string about(uint32_t crc, uint64_t bytes, size_t name) {
 }  // namespace
 
 HostTensors read_npz(const std::string& path) {
+  FileKind kind = file_kind(path);
+  if (kind != FileKind::npz && kind != FileKind::zip && kind != FileKind::folder && kind != FileKind::other)
+    throw foreign_file(path, kind, "a .npz file of NumPy");
   ZipFile file(path);
   HostTensors all;
   for (const ZipEntry& e : file.entries()) {
