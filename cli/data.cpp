@@ -7,6 +7,7 @@
 #include "cli/number.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
+#include "cli/run_options.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/dataset.h"
@@ -35,8 +36,9 @@ HostTensor as_pixels(const HostTensor& t) {
 }
 
 struct DataCommand {
-  std::string spec, tokenizer = "chars", output, png;
-  int64_t context = 0, count = 64;
+  std::string spec, output, png;
+  data::OpenOptions open;
+  int64_t count = 64;
   bool counted = false, sized = false;
   bool json = false;
 
@@ -47,10 +49,11 @@ struct DataCommand {
       if (*file == "-") throw invalid(fmt::format("{} -: cannot be written to stdout", option), "name a file");
     if (count < 1 || count > most_images)
       throw invalid(fmt::format("--count {}: must be from 1 to {}", count, most_images), "for example --count 64");
-    if (context < (sized ? 1 : 0)) throw invalid(fmt::format("--context {}: must be at least 1", context));
+    if (open.context < (sized ? 1 : 0)) throw invalid(fmt::format("--context {}: must be at least 1", open.context));
     if (counted && png.empty())
       throw invalid(fmt::format("--count {}: has no effect without --png", count), "add --png FILE");
-    data::Sources all = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
+    data::Sources all = data::open_data(spec, open);
+    for (const std::string& note : all.train->notes) print_err("{}\n", note);
     if (!output.empty()) write_columns(all);
     if (!png.empty()) write_picture(*all.train);
     report(all);
@@ -126,11 +129,12 @@ void add_data(CLI::App& app, Action& action) {
   CLI::Option* counted = sub->add_option("--count", command.count, "Number of images in the picture")
                              ->capture_default_str()
                              ->check(whole<int64_t>);
-  CLI::Option* sized =
-      sub->add_option("--context", command.context, "Tokens per text sample (default: 256)")->check(whole<int64_t>);
-  sub->add_option("--tokenizer", command.tokenizer,
+  CLI::Option* sized = sub->add_option("--context", command.open.context, "Tokens per text sample (default: 256)")
+                           ->check(whole<int64_t>);
+  sub->add_option("--tokenizer", command.open.tokenizer,
                   "Text tokenizer: bytes, chars, bpe:FOLDER (GPT-2's vocab.json and merges.txt), or gguf:FILE")
       ->capture_default_str();
+  add_data_options(*sub, command.open);
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti data shapes:64 --png shapes.png --output shapes.safetensors");
   sub->callback([&action, counted, sized] {

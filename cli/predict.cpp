@@ -1,11 +1,13 @@
-// tutti predict: writes a trained model's output for every sample to a NumPy file.
+// tutti predict: writes a trained model's output for every sample to a file.
 #include <fmt/format.h>
 
 #include "cli/model_file.h"
 #include "cli/output_file.h"
+#include "cli/predictions.h"
 #include "cli/print.h"
 #include "data/files/npy.h"
 #include "data/files/npz.h"
+#include "data/files/whole_file.h"
 #include "onnx/task.h"
 
 namespace tutti::cli {
@@ -23,7 +25,7 @@ struct PredictCommand {
     if (output == "-") throw invalid("--output -: an array cannot be written to stdout", "name a file");
     Device device = select_device(run.device);
     print_lost_plugins();
-    data::Sources data = run.read_data();
+    data::Sources data = run.read_data(!of_training, false);
     const data::Source& set = of_training ? *data.train : *data.test;
     // Every output of an ONNX model by its name, where the file has names.
     auto joined =
@@ -37,7 +39,9 @@ struct PredictCommand {
     model.load_into(trainer, set);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
-    if (output.ends_with(".npz"))
+    if (output.ends_with(".csv"))
+      write_whole_file(output, predictions_csv(set, y));
+    else if (output.ends_with(".npz"))
       write_npz(output, joined ? onnx::parted(y, *joined) : HostTensors{{"output", y}});
     else
       write_npy(output, y);
@@ -59,20 +63,20 @@ struct PredictCommand {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("predict", "Write a checkpoint's predictions for every sample, as .npy or .npz");
+  CLI::App* sub = app.add_subcommand("predict", "Write a model's predictions for every sample, as .csv, .npy or .npz");
   static PredictCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file, an ONNX model, or a description with --init FILE")
       ->required();
   sub->add_option(
          "--output", command.output,
-         "The NumPy file: f32 [samples, …] as .npy, or a .npz with the array \"output\", or with every output of an "
-         "ONNX model by its name")
+         "The file: .csv (the class and the probability of each, or numbers), .npy (f32 [samples, …]), or .npz "
+         "(the array \"output\", or every output of an ONNX model by its name)")
       ->required();
   sub->add_flag("--training-set", command.of_training, "Use the training set instead of the test set");
   command.run.add_to(*sub);
   command.run.hide_training(*sub, {"seed", "loss"});
   add_json_flag(*sub, command.json);
-  sub->footer("Example: tutti predict run.safetensors --output logits.npy");
+  sub->footer("Example: tutti predict run.safetensors --data csv:new.csv --output new.predictions.csv");
   sub->callback([&action] { action = [] { return command(); }; });
 }
 

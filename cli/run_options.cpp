@@ -85,6 +85,8 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   all["batch"] = std::to_string(trainer.batch);
   all["normalise"] = text("normalise");  // measured numbers for "data"
   all["optimizer"] = optimizer;
+  all["schedule"] = schedule;
+  all["epochs"] = std::to_string(epochs);
   if (steps > 0) all.erase("epochs");
   if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
   return all;
@@ -136,7 +138,42 @@ void RunOptions::rethrow(const Error& e) const {
   throw Error(e.code, fmt::format("{} (with the options remembered in {})", e.what(), restored_from_), e.remedy);
 }
 
-data::Sources RunOptions::read_data() try {
+/// The vocabulary of the checkpoint that --init names; "": it has none.
+std::string RunOptions::initial_vocabulary() const {
+  const std::string file = weights_file();
+  if (!file.ends_with(".safetensors")) return "";
+  CheckpointHeader header = read_checkpoint_header(file);
+  auto it = header.metadata.find("run");
+  auto run = nlohmann::json::parse(it == header.metadata.end() ? "" : it->second, nullptr, false);
+  bool kept = run.is_object() && run.contains("vocabulary") && run["vocabulary"].is_string();
+  return kept ? run["vocabulary"].get<std::string>() : "";
+}
+
+/// What --data is opened with: options that a checkpoint remembers apply only to data that takes them.
+data::OpenOptions RunOptions::open_options(bool judged, bool labelled) const {
+  data::OpenOptions how{.vocabulary = vocabulary_};
+  const bool other = judged && typed("data");
+  for (const data::DataOption& option : data::data_options()) {
+    const std::string name(option.name);
+    bool divides = option.name == "test-data" || option.name == "test-fraction";
+    bool chosen = option.name == "columns" || option.name == "drop";  // the vocabulary names the columns
+    if (!typed(name) && (!data::takes_option(data, name) || (other && divides) || (chosen && !vocabulary_.empty())))
+      continue;
+    std::visit([&](auto field) { how.*field = open.*field; }, option.field);
+  }
+  how.whole = other && !typed("test-fraction") && !typed("test-data");
+  how.labelled = labelled || !how.whole;  // the training run divided the samples that have labels
+  how.scaled = !definition().weights && weights_file().empty();
+  if (how.vocabulary.empty() && data::takes_option(data, "test-data")) how.vocabulary = initial_vocabulary();
+  if (typed("tokenizer") || data::takes_tokenizer(data)) how.tokenizer = tokenizer;
+  if (data::takes_context(data))
+    how.context = context || !definition().context ? context : definition().context(model_options());
+  else if (typed("context") && !definition().context)
+    how.context = context;  // an error
+  return how;
+}
+
+data::Sources RunOptions::read_data(bool judged, bool labelled) try {
   constexpr uint64_t most = uint64_t{1} << 30;  // a small file must not cause large allocations
   if (uint64_t bytes = data_restored_ ? data::generated_bytes(data) : 0; bytes > most)
     throw invalid(fmt::format("--data {} needs {} of memory", data, bytes_text(bytes)),
@@ -147,13 +184,10 @@ data::Sources RunOptions::read_data() try {
     print_err("{} ({}): training on synthetic data, {}\n", e->what(), e->remedy, instead);
     data = instead;
   }
-  data::OpenOptions how{.vocabulary = vocabulary_};  // set below if the data use them
-  if (typed("tokenizer") || data::takes_tokenizer(data)) how.tokenizer = tokenizer;
-  if (data::takes_context(data))
-    how.context = context || !def.context ? context : def.context(model_options());
-  else if (typed("context") && !def.context)
-    how.context = context;  // an error
-  data::Sources all = data::open_data(data, how);
+  data::Sources all = data::open_data(data, open_options(judged, labelled));
+  for (const std::string& note : all.train->notes) print_err("{}\n", note);
+  for (const std::string& note : all.test->notes)
+    if (std::ranges::find(all.train->notes, note) == all.train->notes.end()) print_err("{}\n", note);
   vocabulary_ = all.train->vocabulary;
   if (std::string& normalise = texts.at("normalise"); normalise == "data") normalise = measured(*all.train);
   return all;
@@ -209,6 +243,8 @@ void RunOptions::complete() {
     data_chosen_ = own;
     data_restored_ = !description_.empty();
   }
+  if (!named("epochs") && !named("steps")) epochs = chosen.epochs;
+  if (!named("schedule")) schedule = chosen.schedule;
   auto typed = options_.find("batch");
   if (trainer.batch == 0 && (typed == options_.end() || typed->second->empty()))
     trainer.batch = fixed_batch().value_or(chosen.batch);

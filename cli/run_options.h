@@ -14,11 +14,15 @@
 
 namespace tutti::cli {
 
+/// Declares an option for each of data::data_options(), which sets its field of `open`.
+std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& open);
+
 struct RunOptions {
   /// The options that the trainer has records of. Batch 0: the model's.
   TrainerOptions trainer{.batch = 0, .augment = "none"};
   OptionTexts texts = default_texts();  ///< of those with a parser
   std::string model, size, layers, activation = "relu", init = "torch", data;
+  data::OpenOptions open;  ///< the options of data_options(), for reading --data
   std::string tokenizer = "chars";
   double dropout = 0;
   int64_t context = 0, epochs = 1, steps = 0;
@@ -63,7 +67,9 @@ struct RunOptions {
   void validate();
   /// The data sets of --data, or the model's default; if that is not installed, synthetic data with a message on
   /// stderr. Throws Error if more than 1 GiB is requested by a checkpoint only.
-  data::Sources read_data();
+  /// `judged`: the command judges or predicts samples; data named on the command line is not divided then. `labelled`:
+  /// whether it needs labels.
+  data::Sources read_data(bool judged = false, bool labelled = true);
   /// Throws Error also for options that do not fit the data. `scored`: false if only predictions are needed.
   Task make_task(const data::Source& set, bool scored = true) const;
   /// The only batch size that the model accepts, if there is one.
@@ -106,6 +112,8 @@ struct RunOptions {
   void add_hyperparameters(CLI::App& sub, const char* group);
   /// Whether a hyperparameter differs from the optimizer's default.
   bool given(const std::string& option) const;
+  std::string initial_vocabulary() const;
+  data::OpenOptions open_options(bool judged, bool labelled) const;
   void complete();
   void refuse_unused() const;
   bool takes_effect(const std::string& option, const std::string& value) const;

@@ -22,6 +22,20 @@ std::string listed(const All& all, F&& text, const char* separator) {
 
 }  // namespace
 
+std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& open) {
+  std::vector<CLI::Option*> all;
+  for (const data::DataOption& option : data::data_options())
+    all.push_back(std::visit(
+        [&](auto field) {
+          CLI::Option* o = sub.add_option(fmt::format("--{}", option.name), open.*field, option.doc);
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(open.*field)>, double>)
+            o->check(real)->default_str("");
+          return o;
+        },
+        option.field));
+  return all;
+}
+
 void RunOptions::declare(CLI::Option* option, const char* group) {
   option->group(group);
   options_.emplace(option->get_lnames().empty() ? "model" : option->get_lnames()[0], option);
@@ -81,6 +95,7 @@ void RunOptions::add_data(CLI::App& sub) {
   declare(sub.add_option("--data", data,
                          fmt::format("{} (`tutti help data`; default: the model's)", fmt::join(kinds, ", "))),
           d);
+  for (CLI::Option* option : add_data_options(sub, open)) declare(option, d);
   declare(
       sub.add_option("--context", context, "Tokens per text sample (0: the model's default)")->check(whole<int64_t>),
       d);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "cli/metrics.h"
 #include "cli/print.h"
 #include "cli/signals.h"
 #include "cli/top/running.h"
@@ -18,7 +19,7 @@ namespace {
 /// "  test loss 0.4428  accuracy 83.89 %".
 std::string score_text(const EvalResult& score) {
   std::string text = fmt::format("  test loss {:.4f}", score.loss);
-  for (const auto& [name, value] : score.metrics) text += fmt::format("  {} {:.2f} %", name, 100 * value);
+  for (const auto& [name, value] : score.metrics) text += fmt::format("  {} {}", name, metric_text(name, value));
   return text;
 }
 

@@ -1,6 +1,7 @@
 // Output of a training run at its end.
 #include <fmt/format.h>
 
+#include "cli/metrics.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/train_command.h"
@@ -130,7 +131,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
                rate_text(o.rate));
     if (o.scored && o.score.metrics.empty()) fmt::print("test loss  {:.6f}\n", o.score.loss);
     for (const auto& [name, value] : o.scored ? o.score.metrics : std::map<std::string, double>{})
-      fmt::print("{:<10} {:.2f} % (test loss {:.4f})\n", name, 100 * value, o.score.loss);
+      fmt::print("{:<10} {} (test loss {:.4f})\n", name, metric_text(name, value), o.score.loss);
     fmt::print("memory     {} planned, {} used at most\nstate      {}\n", bytes_text(trainer.planned_bytes()),
                bytes_text(trainer.peak_bytes()), out.at("state_hash").get<std::string>());
     if (run.text("precision") != "f32")

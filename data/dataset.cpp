@@ -1,12 +1,16 @@
 #include "data/dataset.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "core/base/option_text.h"
 #include "core/base/text.h"
+#include "data/csv.h"
 #include "data/form.h"
 #include "data/loader.h"
 
@@ -102,6 +106,10 @@ TensorSet::TensorSet(std::string set_name, std::vector<std::pair<std::string, Ho
   }
 }
 
+void TensorSet::standardise(const std::string& column, std::vector<double> mean, std::vector<double> deviation) {
+  statistics_[column] = {std::move(mean), std::move(deviation)};
+}
+
 std::vector<Column> TensorSet::columns() const {
   std::vector<Column> all;
   for (const auto& [column, t] : tensors_) {
@@ -110,6 +118,8 @@ std::vector<Column> TensorSet::columns() const {
                    .type = {t.type.dtype, Shape(t.type.shape.begin() + 1, t.type.shape.end())},
                    .table = column,
                    .classes = it == classes_.end() ? 0 : it->second});
+    if (auto s = statistics_.find(column); s != statistics_.end())
+      std::tie(all.back().mean, all.back().deviation) = s->second;
   }
   return all;
 }
@@ -136,17 +146,33 @@ TensorSet subset(const Source& source, std::span<const int32_t> samples) {
     if (c.classes > 0) classes[c.name] = c.classes;
   }
   TensorSet set(source.name, std::move(columns), std::move(classes));
+  for (const Column& c : source.columns())
+    if (!c.mean.empty()) set.standardise(c.name, c.mean, c.deviation);
   set.vocabulary = source.vocabulary;
+  set.notes = source.notes;
   return set;
 }
 
-TrainTestSplit last_tenth_for_test(int64_t samples) {
+TrainTestSplit test_split(int64_t samples, double fraction) {
+  int64_t tests = fraction == 0 ? samples / 10 : static_cast<int64_t>(fraction * static_cast<double>(samples));
+  if (fraction < 0 || fraction >= 1 || !(fraction == fraction))
+    throw invalid(option_text("test-fraction", fraction) + ": must be above 0 and below 1",
+                  option_text("test-fraction", 0.2));
   std::vector<int32_t> order = shuffled_order(samples, 0, 0);
-  auto middle = order.end() - static_cast<std::ptrdiff_t>(std::max<size_t>(order.size() / 10, 1));
+  auto middle = order.end() - static_cast<std::ptrdiff_t>(std::clamp<int64_t>(tests, 1, samples - 1));
   return {{order.begin(), middle}, {middle, order.end()}};
 }
 
+Error has_test_set(const std::string& what, double fraction) {
+  return invalid(fmt::format("{}: {} has a test set of its own", option_text("test-fraction", fraction), what),
+                 "omit it");
+}
+
 Sources divide(const Source& all, const TrainTestSplit& parts) {
+  if (parts.test.empty()) {
+    auto whole = std::make_shared<TensorSet>(subset(all, sequential_order(all.size())));
+    return {whole, whole};
+  }
   auto part = [&](const char* name, std::span<const int32_t> samples) {
     auto set = std::make_shared<TensorSet>(subset(all, samples));
     set->name += name;
@@ -155,8 +181,61 @@ Sources divide(const Source& all, const TrainTestSplit& parts) {
   return {part("/train", parts.train), part("/test", parts.test)};
 }
 
+bool DataOption::given(const OpenOptions& o) const {
+  return std::visit([&](auto member) { return o.*member != OpenOptions().*member; }, field);
+}
+
+std::span<const DataOption> data_options() {
+  static const std::vector<DataOption> all = {
+      {"test-data", &OpenOptions::test_data,
+       "The test set: another data set, in any of these forms, with the same columns"},
+      {"test-fraction", &OpenOptions::test_fraction,
+       "Part of the samples to split off as test set, for example 0.2 (default: 0.1), if the data has none"},
+      {"columns", &OpenOptions::columns, "Columns of a table to learn from, separated by commas (default: all)"},
+      {"drop", &OpenOptions::drop, "Columns of a table to leave out, separated by commas"},
+      {"csv", &OpenOptions::csv, std::string("A list that says ") + csv_format_doc}};
+  return all;
+}
+
+bool takes_option(const std::string& spec, std::string_view option) { return form_of(spec).takes.contains(option); }
+
+namespace {
+
+/// Training data with another data set as test set.
+Sources open_both(const DataForm& form, const std::string& spec, OpenOptions options) {
+  std::string test = std::exchange(options.test_data, "");
+  if (options.test_fraction != 0)
+    throw invalid(
+        option_text("test-fraction", options.test_fraction) + ": has no effect with " + option_text("test-data", test),
+        "omit one of the two");
+  options.whole = true;
+  Sources all = form.open(spec, options);
+  options.vocabulary = all.train->vocabulary;
+  options.columns = options.drop = "";  // the vocabulary names the columns
+  all.test = open_data(test, options).test;
+  if (all.test->columns() != all.train->columns()) {
+    std::vector<std::string> found, wanted;
+    for (const Column& c : all.test->columns()) found.push_back(fmt::format("{} {}", c.name, to_string(c.type)));
+    for (const Column& c : all.train->columns()) wanted.push_back(fmt::format("{} {}", c.name, to_string(c.type)));
+    throw invalid(fmt::format("{}: its columns are {}, but those of {} are {}", option_text("test-data", test),
+                              fmt::join(found, ", "), spec, fmt::join(wanted, ", ")),
+                  "use a test set with the same columns and classes");
+  }
+  return all;
+}
+
+}  // namespace
+
 Sources open_data(const std::string& spec, const OpenOptions& options) {
   const DataForm& form = form_of(spec);
+  for (const DataOption& o : data_options())
+    if (o.given(options) && !form.takes.contains(o.name)) {
+      std::vector<std::string> others;
+      for (const DataForm* f : all_data_forms())
+        if (f->takes.contains(o.name)) others.push_back(f->name);
+      throw invalid(fmt::format("{}: has no effect on data '{}'", option_text(o.name), spec),
+                    fmt::format("omit it, or use data of the form {}", alternatives(others)));
+    }
   auto refuse = [&](const std::string& option, bool DataForm::*takes) {
     std::vector<std::string> others;
     for (const DataForm* f : all_data_forms())
@@ -168,7 +247,8 @@ Sources open_data(const std::string& spec, const OpenOptions& options) {
     refuse(option_text("context", options.context), &DataForm::takes_context);
   if (options.tokenizer != OpenOptions().tokenizer && !form.takes_tokenizer)
     refuse(option_text("tokenizer", options.tokenizer), &DataForm::takes_tokenizer);
-  return form.open(with_new_name(spec), options);
+  return options.test_data.empty() ? form.open(with_new_name(spec), options)
+                                   : open_both(form, with_new_name(spec), options);
 }
 
 bool takes_context(const std::string& spec) { return form_of(spec).takes_context; }

@@ -48,6 +48,8 @@ class TUTTI_API TensorSet : public Source {
   /// Throws Error(invalid) if the numbers of rows differ. `classes`: number of classes of integer columns, by name.
   TensorSet(std::string name, std::vector<std::pair<std::string, HostTensor>> columns,
             std::map<std::string, int64_t> classes = {});
+  /// Sets the statistics of a column: Column::mean and deviation.
+  void standardise(const std::string& column, std::vector<double> mean, std::vector<double> deviation);
   int64_t size() const override { return rows_; }
   bool parallel() const override { return true; }
   std::vector<Column> columns() const override;
@@ -56,6 +58,7 @@ class TUTTI_API TensorSet : public Source {
  private:
   std::vector<std::pair<std::string, HostTensor>> tensors_;
   std::map<std::string, int64_t> classes_;
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> statistics_;
   int64_t rows_ = 0;
 };
 
@@ -71,6 +74,15 @@ struct TUTTI_API OpenOptions {
   /// "bytes", "chars", "bpe:FOLDER" with GPT-2's vocab.json and merges.txt, or "gguf:FILE" with a tokenizer.
   std::string tokenizer = "chars";
   std::string vocabulary = {};  ///< Source::vocabulary of the data that a model was trained on; "": that of the file
+  std::string test_data = {};   ///< the spec of the test set; "": a part of the data
+  double test_fraction = 0;     ///< part of the samples that is split off for the test; 0: a tenth
+  std::string columns = {}, drop = {};  ///< a table's columns to learn from, or to leave out, separated by commas
+  std::string csv = {};                 ///< how a CSV file is written, such as "no-header,latin-1" (data/csv.h)
+  /// Data without a test set of its own is not divided: all samples, in their order, are both training and test set.
+  bool whole = false;
+  bool labelled = true;  ///< false: labels and targets may be missing, and are 0 then
+  bool scaled =
+      true;  ///< real targets and numeric inputs of a table have Column::mean, so that models standardise them
 };
 
 /// The tokenizer named as in OpenOptions::tokenizer; `vocabulary` holds the characters of "chars". Throws

@@ -62,7 +62,8 @@ int64_t classes_of(const std::string& name, const Columns& all) {
 
 }  // namespace
 
-Sources columns_of_file(const std::string& path, HostTensors&& tensors, const std::map<std::string, int64_t>& told) {
+Sources columns_of_file(const std::string& path, HostTensors&& tensors, const std::map<std::string, int64_t>& told,
+                        const OpenOptions& options) {
   std::string name = std::filesystem::path(path).filename().string();
   Columns train, test;
   for (auto& [key, t] : tensors) {
@@ -85,13 +86,15 @@ Sources columns_of_file(const std::string& path, HostTensors&& tensors, const st
       classes[column] = told.contains(column) ? told.at(column) : classes_of(column, both);
   TensorSet all(path, std::move(train), classes);
   if (test.empty()) {
+    all.name = name;
+    if (options.whole) return divide(all, {});
     if (all.size() == 1)
       throw invalid(
           fmt::format("{}: only one sample; at least two are needed, because one is used for the test set", path),
           "add more rows");
-    all.name = name;
-    return divide(all, last_tenth_for_test(all.size()));
+    return divide(all, test_split(all.size(), options.test_fraction));
   }
+  if (options.test_fraction != 0) throw has_test_set(path, options.test_fraction);
   auto tests = std::make_shared<TensorSet>(path, std::move(test), classes);
   if (tests->columns() != all.columns())
     throw invalid(fmt::format("{}: the columns with the prefix \"test.\" do not match the training columns", path),

@@ -8,9 +8,11 @@
 namespace tutti::data {
 
 /// One tensor per column, with one row per sample. A tensor "test.NAME" holds the column NAME of the test samples;
-/// without any, a random tenth of the samples is the test set. Floats become f32 and integers i32, except u8 of more
-/// than one dimension, which are images. `classes`: number of classes of integer columns; by default the largest value
+/// without any, samples are split off for the test as the options say. Floats become f32 and integers i32, except u8 of
+/// more than one dimension, which are images. `classes`: number of classes of integer columns; by default the largest
+/// value
 /// + 1, unless there are negative values. Throws Error(invalid) naming file and tensor.
-Sources columns_of_file(const std::string& path, HostTensors&& tensors, const std::map<std::string, int64_t>& classes);
+Sources columns_of_file(const std::string& path, HostTensors&& tensors, const std::map<std::string, int64_t>& classes,
+                        const OpenOptions& options);
 
 }  // namespace tutti::data

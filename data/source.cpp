@@ -105,6 +105,11 @@ void Source::check_within(const std::string& wanted, const Limit& limit) const {
 
 std::vector<std::string> classes_in(const std::string& vocabulary) {
   auto all = nlohmann::json::parse(vocabulary, nullptr, false);
+  for (const char* key : {"classes", "labels"})  // of images, of a table
+    if (all.is_object() && all.contains(key)) {
+      nlohmann::json names = all[key];
+      all = std::move(names);
+    }
   bool names = all.is_array() && std::ranges::all_of(all, [](const auto& x) { return x.is_string(); });
   return names ? all.get<std::vector<std::string>>() : std::vector<std::string>();
 }

@@ -30,6 +30,8 @@ struct TUTTI_API Column {
   bool window = false;
   int64_t stride = 1, offset = 0;
   int64_t classes = 0;  ///< of integers: they lie in [0, classes); 0: unknown
+  /// Of real numbers that a model standardises, one per element of a sample: (x - mean) / deviation. Empty: none.
+  std::vector<double> mean = {}, deviation = {};
   bool operator==(const Column&) const = default;
 };
 
@@ -41,6 +43,8 @@ class TUTTI_API Source {
   /// The meaning of its integers if they number values found in a file: the characters of a text, the categories of a
   /// table. Pass it in OpenOptions::vocabulary to get the same numbering for another file.
   std::string vocabulary = {};
+  /// What opening the data left out or decided, as sentences for users.
+  std::vector<std::string> notes = {};
 
   virtual ~Source() = default;
   /// Number of samples.
@@ -49,6 +53,8 @@ class TUTTI_API Source {
   virtual std::vector<Table> tables() const { return {}; }
   /// Copies the given samples of the column to `to`, contiguously. Throws Error for an unknown column.
   virtual void read(const std::string& column, std::span<const int32_t> samples, void* to) const;
+  /// What a sample is called, for example its file; "": it has only a number.
+  virtual std::string sample_name(int64_t) const { return {}; }
   /// Whether several threads may call read() at once; if not, only the training thread reads.
   virtual bool parallel() const { return false; }
   /// Throws Error(invalid) unless there is at least one sample and at most 2^31 - 1, and every column fits its table.
@@ -73,7 +79,7 @@ class TUTTI_API Source {
 /// The error of check_within for the integer x of that sample at `place` ("data set cats: label").
 TUTTI_API Error outside(const std::string& place, int64_t x, int64_t sample, const Limit& limit);
 
-/// The class names, if the vocabulary is the list of names kept for a folder of images; otherwise empty.
+/// The class names in the vocabulary of a folder of images or of a table; otherwise empty.
 TUTTI_API std::vector<std::string> classes_in(const std::string& vocabulary);
 
 /// The sources for training and evaluation.

@@ -95,7 +95,7 @@ class Description {
     Stack s = stack(sizes);
     return Task(
         [layers = s.layers, tokens = s.tokens, &loss, file = file_](nn::Builder& b, const Batch& x) {
-          Value y = b.output(layers.forward(b, tokens ? x[loss.input] : b.input(x[loss.input])));
+          Value y = b.output(layers.forward(b, tokens ? x[loss.input] : b.input(x.standardised(loss.input))));
           try {
             Outcome out = loss.outcome(b, y, x);
             if (tokens) x.class_ids(loss.input, tokens);

@@ -126,6 +126,7 @@ DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, i
     return it->second;
   }
   form = form_for(set, training);
+  if (training) form.class_weights = class_weights(options_, set);
   auto start = Clock::now();
   if (training && loaded_) {
     expect_same_training(*loaded_, options_.optimizer, options_.precision);

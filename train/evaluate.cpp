@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "core/world/world.h"
+#include "data/dataset.h"
 #include "data/loader.h"
 #include "train/feeds.h"
 
@@ -73,6 +76,34 @@ std::vector<double> add_up(DeviceModel& model, DeviceModel::Program& p, const da
   return total;
 }
 
+/// The variance of the column "target"; 0 if it has none.
+double target_variance(const data::Source& set) {
+  constexpr int64_t at_once = 4096;
+  double count = 0, mean = 0, squares = 0;
+  for (const data::Column& c : set.columns()) {
+    if (c.name != "target" || c.type.dtype != DType::f32) continue;
+    for (int64_t first = 0; first < set.size(); first += at_once) {
+      std::vector<int32_t> samples(static_cast<size_t>(std::min(at_once, set.size() - first)));
+      std::iota(samples.begin(), samples.end(), static_cast<int32_t>(first));
+      for (float x : data::read_samples(set, c.name, samples).as<float>()) {  // Welford's sums
+        double delta = x - mean;
+        mean += delta / ++count;
+        squares += delta * (x - mean);
+      }
+    }
+  }
+  return count > 0 ? squares / count : 0;
+}
+
+/// Replaces "mse" by its root, and adds the coefficient of determination.
+void score_regression(EvalResult& result, const data::Source& set) {
+  auto mse = result.metrics.find("mse");
+  if (mse == result.metrics.end()) return;
+  if (double variance = target_variance(set); variance > 0) result.metrics["r2"] = 1 - mse->second / variance;
+  result.metrics["rmse"] = std::sqrt(mse->second);
+  result.metrics.erase("mse");
+}
+
 }  // namespace
 
 int64_t evaluation_batch(const TrainerOptions& options, const Task& task, const data::Source& set) {
@@ -92,6 +123,7 @@ EvalResult evaluate(DeviceModel& model, const data::Source& set) {
   std::vector<double> total = add_up(model, p, set, sums);
   EvalResult result{.loss = total[0] / total[1], .metrics = {}, .samples = set.size()};
   for (size_t k = 0; k < metrics.size(); ++k) result.metrics[metrics[k]] = total[2 * k + 2] / total[2 * k + 3];
+  score_regression(result, set);
   return result;
 }
 

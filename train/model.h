@@ -32,8 +32,10 @@ struct TUTTI_API ModelSize {
   std::string name;  ///< "tiny", "default", "gpt2"
   std::string doc;   ///< "6 layers, 6 heads, width 384"
   int64_t batch = 64, eval_batch = 256;
-  double lr = 0;       ///< 0: the optimizer's default
-  bool fixed = false;  ///< this size accepts no options
+  double lr = 0;                      ///< 0: the optimizer's default
+  bool fixed = false;                 ///< this size accepts no options
+  int64_t epochs = 1;                 ///< default length of a run
+  std::string schedule = "constant";  ///< default schedule of the learning rate
 };
 
 /// A model that commands can train: a record in train/models, or a description file.

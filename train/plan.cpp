@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/base/option_text.h"
@@ -135,6 +136,25 @@ InputLayout form_of_set(const data::Source& set, const char* kind, const Device&
   return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
 }
 
+std::vector<double> class_weights(const TrainerOptions& o, const data::Source& set) {
+  if (!o.balance) return {};
+  std::vector<data::Column> columns = set.columns();
+  auto label = std::ranges::find(columns, "label", &data::Column::name);
+  if (label == columns.end() || label->type != TensorType{DType::i32, {}} || label->classes < 2)
+    throw invalid(
+        fmt::format("{}: data set {} has no column 'label' with a class per sample", option_text("balance"), set.name),
+        "omit this option for this data");
+  std::vector<double> weights(static_cast<size_t>(label->classes));
+  std::vector<int32_t> samples(static_cast<size_t>(set.size()));
+  std::iota(samples.begin(), samples.end(), 0);
+  for (int32_t c : data::read_samples(set, "label", samples).as<int32_t>())
+    if (c >= 0 && c < label->classes) ++weights[static_cast<size_t>(c)];
+  auto present = static_cast<double>(std::ranges::count_if(weights, [](double n) { return n > 0; }));
+  double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& w : weights) w = w > 0 ? all / (present * w) : 1;
+  return weights;
+}
+
 uint64_t resident_limit(const TrainerOptions& o, bool training) {
   bool changed = training && !o.augment.empty() && o.augment != "none";
   return changed ? 0 : o.resident_limit;
@@ -189,6 +209,7 @@ struct RunPlanner::Impl {
   /// The training program for `samples` samples.
   Graph step(int64_t samples) {
     InputLayout f = form(train, "train");
+    f.class_weights = class_weights(options, train);
     return parts_of(options) == 1 ? programs->training(f, samples) : programs->accumulation(f, samples);
   }
 

@@ -87,6 +87,9 @@ struct BatchParts {
 /// quarter of the device's memory. `kind` is "train" or "eval".
 TUTTI_API InputLayout form_of_set(const data::Source& set, const char* kind, const Device& device,
                                   uint64_t resident_limit);
+/// With `balance`: per class samples / (classes * samples of the class), over the classes that have samples; 1 for the
+/// others. Otherwise empty. Throws Error(invalid) if the set has no class labels.
+TUTTI_API std::vector<double> class_weights(const TrainerOptions& options, const data::Source& set);
 /// The options' limit, or 0 if the host augments the training samples.
 TUTTI_API uint64_t resident_limit(const TrainerOptions& options, bool training);
 /// The same layout, but not resident if the device declines to read batches from the tables, for example because one is

@@ -226,6 +226,9 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
     throw invalid(fmt::format("{}: the task is not image classification with images [N, C, H, W]",
                               option_text("mixup", options_.mixup)),
                   "omit this option for this model and data");
+  if (!batch.weighed() && batch.weighs())
+    throw invalid(option_text("balance", "true") + ": the task does not classify samples by a column 'label'",
+                  "omit this option for this model and data");
   Backward b{.loss = {}, .weight = out.weight, .parameters = {}, .gradients = {}};
   {
     Graph::Scope scope(g, "loss", Phase::loss);

@@ -9,11 +9,13 @@
 #include "graph/ops/add.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/div.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/less.h"
 #include "graph/ops/mul.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
 namespace {
@@ -67,6 +69,11 @@ std::string Batch::data_name() const {
   return "data set " + form_.name.substr(0, form_.name.rfind('.'));
 }
 
+const std::vector<double>& Batch::class_weights() const {
+  weighed_ = true;
+  return form_.class_weights;
+}
+
 const nn::Mixup* Batch::mixup() const {
   mixed_ = mixup_.has_value();
   return mixup_ ? &*mixup_ : nullptr;
@@ -86,6 +93,16 @@ Value Batch::operator[](const std::string& wanted) const {
     return it->second = gather(table, rows_of(c, indices_), 0);
   }
   return it->second = graph_.feed(wanted, batched(c.type, size_));
+}
+
+Value Batch::standardised(const std::string& wanted) const {
+  const data::Column& c = column(wanted);
+  Value x = (*this)[wanted];
+  return c.mean.empty() ? x : (x - numbers(c, c.mean, x.dtype())) / numbers(c, c.deviation, x.dtype());
+}
+
+Value Batch::numbers(const data::Column& c, const std::vector<double>& of, DType dtype) const {
+  return reshape(graph_.constant(dtype, of), batched(c.type, 1).shape);
 }
 
 Value Batch::class_ids(const std::string& wanted, int64_t limit, std::optional<int64_t> except) const {

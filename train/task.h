@@ -37,6 +37,7 @@ struct TUTTI_API InputLayout {
   std::vector<data::Column> columns;
   std::map<std::string, TensorType> tables;
   bool resident = true;
+  std::vector<double> class_weights = {};  ///< of a training sample's loss, by its label; empty: none
   bool operator==(const InputLayout&) const = default;
   std::string table_state(const std::string& table) const { return "data." + name + "." + table; }
 };
@@ -51,6 +52,10 @@ class TUTTI_API Batch {
 
   /// The column as [size, …]. Throws Error(invalid) that lists the columns if it is unknown.
   Value operator[](const std::string& column) const;
+  /// The same, with numbers standardised by the column's statistics if it has any.
+  Value standardised(const std::string& column) const;
+  /// One number per element of a sample of column `c`, as a constant that broadcasts over the batch.
+  Value numbers(const data::Column& c, const std::vector<double>& of, DType dtype) const;
   /// The same for class ids and tokens, i32. Before a run starts, the data is checked for numbers outside [0, limit),
   /// except for `except`, a label to ignore. Throws Error if the column is not i32.
   Value class_ids(const std::string& column, int64_t limit, std::optional<int64_t> except = {}) const;
@@ -81,6 +86,11 @@ class TUTTI_API Batch {
   void mix(const nn::Mixup& how) { mixup_ = how; }
   /// Whether the task called mixup().
   bool mixed() const { return mixed_; }
+  /// Weights of the classes of a training batch, for tasks that weight their losses by label; empty: none.
+  const std::vector<double>& class_weights() const;
+  /// Whether there are any, and whether the task called class_weights().
+  bool weighs() const { return !form_.class_weights.empty(); }
+  bool weighed() const { return weighed_; }
   /// The limits given to class_ids(), by column.
   const std::map<std::string, Limit>& limits() const { return limits_; }
   /// The columns that the task has read.
@@ -95,7 +105,7 @@ class TUTTI_API Batch {
   mutable std::map<std::string, Limit> limits_;
   mutable std::vector<Exact> exact_;
   std::optional<nn::Mixup> mixup_;
-  mutable bool mixed_ = false;
+  mutable bool mixed_ = false, weighed_ = false;
 };
 
 /// A model with its objective: a function of (Builder, Batch) that returns an Outcome.

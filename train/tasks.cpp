@@ -7,6 +7,7 @@
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
+#include "graph/ops/abs.h"
 #include "graph/ops/argmax.h"
 #include "graph/ops/bce_with_logits.h"
 #include "graph/ops/broadcast.h"
@@ -14,6 +15,7 @@
 #include "graph/ops/clamp.h"
 #include "graph/ops/cross_entropy.h"
 #include "graph/ops/equal.h"
+#include "graph/ops/gather.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/less.h"
 #include "graph/ops/logical_and.h"
@@ -32,19 +34,23 @@ constexpr int32_t ignored_label = -100;
 
 }  // namespace
 
-Outcome scored_classes(Value logits, Value labels, double smoothing) {
+Outcome scored_classes(Value logits, Value labels, double smoothing, const std::vector<double>& class_weights) {
   Graph& g = logits.graph();
   Outcome out;
   Value counts;
   {
     Graph::Scope scope(g, "loss", Phase::loss);
-    out.loss_sum = cross_entropy(logits, labels, {.label_smoothing = smoothing, .reduction = "sum"});
-    counts = cast(logical_not(equal(labels, labels.like(ignored_label))), logits.dtype());
-    out.weight = sum(counts);
+    CrossEntropyOptions how{.label_smoothing = smoothing, .reduction = "sum"};
+    if (!class_weights.empty()) how.weight = g.constant(logits.dtype(), class_weights);
+    out.loss_sum = cross_entropy(logits, labels, how);
+    Value counted = cast(logical_not(equal(labels, labels.like(ignored_label))), logits.dtype());
+    counts = sum(counted);
+    // The mean of weighted losses is over the weights, as in PyTorch.
+    out.weight = how.weight ? sum(gather(how.weight, labels, 0) * counted) : counts;
   }
   Graph::Scope scope(g, "score", Phase::bookkeeping);
   Value right = cast(equal(argmax(logits, {1}), labels), logits.dtype());
-  out.metrics = {{"accuracy", sum(right), out.weight}};
+  out.metrics = {{"accuracy", sum(right), counts}};
   out.output = logits;
   return out;
 }
@@ -73,6 +79,14 @@ Outcome mixed_classes(Value logits, Value labels, const nn::Mixup& pairs, double
   out.loss_sum = sum(pairs.sum(losses(labels), losses(other)));
   out.weight = sum(pairs.sum(counts(labels), counts(other)));
   return out;
+}
+
+/// The class weights of a training batch for a model with that many outputs, of which some may have no samples.
+std::vector<double> weights_of_classes(const Batch& x, const std::string& label, int64_t outputs) {
+  if (label != "label" || !x.weighs()) return {};
+  std::vector<double> all = x.class_weights();
+  all.resize(static_cast<size_t>(outputs), 1);
+  return all;
 }
 
 /// Mask of y's shape: 1 for valid samples, else 0.
@@ -104,14 +118,14 @@ Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
                   "classification needs [batch, classes, …] for labels [batch, …]: end the model with Flatten and "
                   "Linear(classes)");
   if (const nn::Mixup* pairs = x.mixup()) return mixed_classes(y, labels, *pairs, o.label_smoothing);
-  return scored_classes(y, ignore_padding(labels, x), o.label_smoothing);
+  return scored_classes(y, ignore_padding(labels, x), o.label_smoothing, weights_of_classes(x, o.label, y.shape()[1]));
 }
 
 Task classification(nn::Layer model, ClassificationOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return classified(b.output(model.forward(b, b.input(x[o.input]))), x, o);
+        return classified(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
       },
       text);
 }
@@ -143,7 +157,7 @@ Task binary_classification(nn::Layer model, BinaryClassificationOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return binary_classified(b.output(model.forward(b, b.input(x[o.input]))), x, o);
+        return binary_classified(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
       },
       text);
 }
@@ -157,22 +171,36 @@ Outcome regressed(Value y, const Batch& x, const RegressionOptions& o) {
     throw invalid(fmt::format("the model's output is {}, but the column '{}' is {}", to_string(y.type()), o.target,
                               to_string(target.type())),
                   "end the model with Linear(the size of the target)");
-  Graph::Scope scope(y.graph(), "loss", Phase::loss);
-  target = cast(target, y.dtype());
-  Value each = o.loss ? o.loss(y, target) : (y - target) * (y - target);
-  Shape rows(each.rank(), 1);
-  rows[0] = x.size();
-  int64_t per_sample = num_elements(each.shape()) / x.size();
-  Value weights = x.weights(y.dtype());
-  if (x.valid()) each = each * reshape(weights, rows);
-  return Outcome{.loss_sum = sum(each), .weight = sum(weights) * static_cast<double>(per_sample), .output = y};
+  Outcome out;
+  const data::Column& c = x.column(o.target);
+  Value weights = x.weights(y.dtype()), valid = weights;
+  if (x.valid()) {
+    Shape rows(y.rank(), 1);
+    rows[0] = x.size();
+    valid = reshape(weights, rows);
+  }
+  auto total = [&](Value each) { return sum(x.valid() ? each * valid : each); };
+  {
+    Graph::Scope scope(y.graph(), "loss", Phase::loss);
+    Value wanted = cast(x.standardised(o.target), y.dtype());
+    Value each = o.loss ? o.loss(y, wanted) : (y - wanted) * (y - wanted);
+    out.loss_sum = total(each);
+    out.weight = sum(weights) * static_cast<double>(num_elements(each.shape()) / x.size());
+  }
+  // The model's numbers are standardised; its output is in the target's unit.
+  out.output = c.mean.empty() ? y : y * x.numbers(c, c.deviation, y.dtype()) + x.numbers(c, c.mean, y.dtype());
+  Graph::Scope scope(y.graph(), "score", Phase::bookkeeping);
+  Value error = out.output - cast(target, y.dtype());
+  Value size = sum(weights) * static_cast<double>(num_elements(error.shape()) / x.size());
+  out.metrics = {{"mae", total(abs(error)), size}, {"mse", total(error * error), size}};
+  return out;
 }
 
 Task regression(nn::Layer model, RegressionOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return regressed(b.output(model.forward(b, b.input(x[o.input]))), x, o);
+        return regressed(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
       },
       text);
 }
@@ -275,7 +303,7 @@ Task segmentation(nn::Layer model, SegmentationOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return segmented(b.output(model.forward(b, b.input(x[o.input]))), x, o);
+        return segmented(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
       },
       text);
 }

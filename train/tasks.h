@@ -23,7 +23,9 @@ TUTTI_API Outcome classified(Value output, const Batch& x, const ClassificationO
 
 /// The mean cross entropy of logits [N, C] (or [N, C, d1, …]) against class ids i32 [N] ([N, d1, …]), and the metric
 /// "accuracy"; labels of -100 are ignored.
-TUTTI_API Outcome scored_classes(Value logits, Value labels, double label_smoothing = 0);
+/// `class_weights`: of each label's loss; empty: 1.
+TUTTI_API Outcome scored_classes(Value logits, Value labels, double label_smoothing = 0,
+                                 const std::vector<double>& class_weights = {});
 /// The labels of a batch with -100 for padding samples.
 TUTTI_API Value ignore_padding(Value labels, const Batch& x);
 
@@ -44,6 +46,8 @@ struct TUTTI_API RegressionOptions {
   std::function<Value(Value, Value)> loss = {};  ///< squared error unless given
 };
 /// The mean over samples and elements of an elementwise loss of the model's output against a float column of its shape.
+/// If the column has statistics (data::Column::mean), the model and the loss work with standardised numbers, and the
+/// output of prediction is in the target's unit. Metrics "mae" and "mse", from which evaluation makes "rmse" and "r2".
 TUTTI_API Task regression(nn::Layer model, RegressionOptions options = {});
 
 /// The outcome of regression for a model's output, for models that read several columns. Throws Error(invalid) if the

@@ -52,7 +52,8 @@ struct TUTTI_API TrainerOptions {
   std::string augment = {};
   /// Normalization of the model's input images. Checkpoints store it; load() refuses one with other numbers.
   std::optional<nn::Normalise> normalise = {};
-  double mixup = 0;                                        ///< alpha of nn::Mixup, for classifiers of images; 0: off
+  double mixup = 0;      ///< alpha of nn::Mixup, for classifiers of images; 0: off
+  bool balance = false;  ///< weights each class by samples / (classes * samples of the class) in training
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;

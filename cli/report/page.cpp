@@ -1,4 +1,5 @@
 #include "cli/report/page.h"
+#include "cli/metrics.h"
 
 #include <fmt/format.h>
 
@@ -107,7 +108,7 @@ std::string numbers(const RunPage& run) {
   };
   if (r.at("metrics").is_object())
     for (const auto& [name, value] : r.at("metrics").items())
-      number(fmt::format("{:.2f} %", 100 * value.get<double>()), name + " on the test set");
+      number(metric_text(name, value.get<double>()), name + " on the test set");
   if (!r.at("test_loss").is_null()) number(text_of(r.at("test_loss")), "test loss");
   if (!r.at("loss").is_null()) number(text_of(r.at("loss")), "training loss, last epoch");
   number(text_of(r.at("steps")), "steps");

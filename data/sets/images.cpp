@@ -1,18 +1,21 @@
 // PNG and JPEG files in one folder per class. Files are decoded when a batch is loaded, so the set may be larger than
 // the memory; only names and labels are kept.
 //
-// DIR/train/CLASS/* and DIR/test/CLASS/*, or DIR/CLASS/*, of which last_tenth_for_test (data/form.h) is the test set.
+// DIR/train/CLASS/* and DIR/test/CLASS/* (or val, valid, validation), or DIR/CLASS/*, of which test_split (data/form.h)
+// makes the test set. Without labels, a folder of images or a single one.
 // Classes are numbered in byte order of their names. All images must have the same size, which is checked from their
 // headers when the set is opened; they are grey if all files are, else RGB. Names that begin with a dot and files
 // beside the class folders are ignored.
 //
-// A model stores the class names, so that other folders get the same numbers.
+// A model stores the class names and the size of the images, so that other folders get the same numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -33,11 +36,10 @@ struct Listing {
 class ImageFolder : public Source {
  public:
   ImageFolder(const std::string& set_name, const std::vector<std::string>& classes, Listing listing, ImageForm form)
-      : Source(set_name), classes_(static_cast<int64_t>(classes.size())), listing_(std::move(listing)), form_(form) {
-    vocabulary = nlohmann::json(classes).dump();
-  }
+      : Source(set_name), classes_(static_cast<int64_t>(classes.size())), listing_(std::move(listing)), form_(form) {}
   int64_t size() const override { return static_cast<int64_t>(listing_.files.size()); }
   bool parallel() const override { return true; }
+  std::string sample_name(int64_t i) const override { return listing_.files[static_cast<size_t>(i)]; }
   std::vector<Column> columns() const override {
     TensorType image{DType::u8, {form_.channels, form_.height, form_.width}}, label{DType::i32, {}};
     return {{.name = "input", .type = image, .table = ""},
@@ -90,24 +92,58 @@ std::vector<std::string> class_names(const fs::path& folder) {
   return names;
 }
 
-/// The classes in a checkpoint, which may be damaged; "": none.
-std::vector<std::string> known_classes(const std::string& vocabulary) {
+/// What a checkpoint keeps of the images that a model was trained on.
+struct Known {
+  std::vector<std::string> classes;
+  std::optional<ImageForm> form;  ///< none in older checkpoints
+};
+
+std::string to_text(const Known& known) {
+  const ImageForm& f = *known.form;
+  return nlohmann::json{{"classes", known.classes}, {"image", {f.channels, f.height, f.width}}}.dump();
+}
+
+/// Parses the text of a checkpoint, which may be damaged; "": nothing is known.
+Known known_images(const std::string& vocabulary) {
   if (vocabulary.empty()) return {};
-  std::vector<std::string> classes = classes_in(vocabulary);
-  if (classes.empty())
+  Known known{.classes = classes_in(vocabulary), .form = {}};
+  if (known.classes.empty())
     throw invalid(
         "the checkpoint has no valid list of image classes: it was not trained on a folder of images, or it is damaged",
         "use the data it was trained on");
-  return classes;
+  auto all = nlohmann::json::parse(vocabulary, nullptr, false);
+  if (!all.is_object()) return known;
+  auto image = all.value("image", nlohmann::json());
+  if (!image.is_array() || image.size() != 3 ||
+      !std::ranges::all_of(image, [](const auto& n) { return n.is_number_integer() && n > 0; }))
+    throw invalid("the checkpoint has no valid size of its images: it is damaged", "use another checkpoint");
+  ImageForm form;
+  form.channels = image[0], form.height = image[1], form.width = image[2];
+  known.form = form;
+  return known;
 }
 
-/// All images below that folder. Throws Error(invalid) for a class that is not in `classes`.
-Listing list_images(const fs::path& folder, const std::vector<std::string>& classes) {
+/// The images of one class; without `labelled`, a folder or a single file of any class.
+Listing unlabelled_images(const fs::path& path) {
   Listing all;
+  if (!is_folder(path)) all.files.push_back(path.string());
+  for (const fs::path& file : is_folder(path) ? entries(path) : std::vector<fs::path>())
+    if (!is_folder(file)) all.files.push_back(file.string());
+  all.labels.resize(all.files.size());
+  return all;
+}
+
+/// All images below that folder. Throws Error(invalid) for a class that is not in `classes`, if `labelled`.
+Listing list_images(const fs::path& folder, const std::vector<std::string>& classes, bool labelled) {
+  Listing all;
+  if (!labelled) {
+    Listing flat = unlabelled_images(folder);
+    if (!flat.files.empty()) return flat;
+  }
   for (const std::string& name : class_names(folder)) {
     fs::path path = folder / name;
     auto known = std::ranges::find(classes, name);
-    if (known == classes.end())
+    if (known == classes.end() && labelled)
       throw invalid(fmt::format("{}: class '{}' is not one of the {} classes that the model was trained on",
                                 path.string(), name, classes.size()),
                     did_you_mean(name, classes));
@@ -120,12 +156,27 @@ Listing list_images(const fs::path& folder, const std::vector<std::string>& clas
         throw invalid(fmt::format("{}: this is a folder, expected images of the class '{}'", file.string(), name),
                       "put the images into the class folder itself");
       all.files.push_back(file.string());
-      all.labels.push_back(static_cast<int32_t>(known - classes.begin()));
+      all.labels.push_back(known == classes.end() ? 0 : static_cast<int32_t>(known - classes.begin()));
     }
   }
   if (all.files.size() > std::numeric_limits<int32_t>::max())
     throw invalid(fmt::format("{}: {} images; the maximum is 2^31 - 1", folder.string(), all.files.size()));
   return all;
+}
+
+/// Throws Error(invalid) for an image that does not fit those that the model was trained on.
+void expect_form(const ImageForm& known, const Listing& part) {
+  for (const std::string& file : part.files) {
+    ImageForm one = image_form(file);
+    if (one.width != known.width || one.height != known.height)
+      throw invalid(fmt::format("{}: the image has {}x{} pixels, but the model was trained on {}x{}", file, one.width,
+                                one.height, known.width, known.height),
+                    fmt::format("resize it, for example with ImageMagick: mogrify -resize '{}x{}!' FILE", known.width,
+                                known.height));
+    if (one.channels > known.channels)
+      throw invalid(fmt::format("{}: the image has colours, but the model was trained on grey images", file),
+                    "convert it, for example with ImageMagick: mogrify -colorspace Gray FILE");
+  }
 }
 
 /// The form of all images; throws Error(invalid) naming the first two of different sizes.
@@ -151,44 +202,70 @@ ImageForm common_form(std::initializer_list<const Listing*> parts) {
   return form;
 }
 
-Sources open(const std::string& spec, const OpenOptions& options) {
-  fs::path folder = spec.substr(spec.find(':') + 1);
+/// The folder of test images beside "train"; "" if there is none.
+fs::path test_folder(const fs::path& folder) {
+  for (const char* name : {"test", "val", "valid", "validation"})
+    if (is_folder(folder / name)) return folder / name;
+  return {};
+}
+
+/// Moves the test samples out of `all`.
+std::pair<Listing, Listing> divided(const Listing& all, const TrainTestSplit& parts) {
+  std::pair<Listing, Listing> both;
+  for (auto [half, numbers] : {std::pair(&both.first, &parts.train), std::pair(&both.second, &parts.test)})
+    for (int32_t i : *numbers) {
+      half->files.push_back(all.files[static_cast<size_t>(i)]);
+      half->labels.push_back(all.labels[static_cast<size_t>(i)]);
+    }
+  return both;
+}
+
+void expect_path(const fs::path& path, bool labelled) {
   std::error_code ignored;
-  if (!is_folder(folder))
-    throw invalid(fmt::format("{}: {}", folder.string(),
-                              fs::exists(folder, ignored) ? "not a folder" : "there is no such folder"),
-                  "give a folder of images: images:DIR");
+  if (is_folder(path) || (!labelled && fs::is_regular_file(path, ignored))) return;
+  throw invalid(
+      fmt::format("{}: {}", path.string(), fs::exists(path, ignored) ? "not a folder" : "there is no such folder"),
+      "give a folder of images: images:DIR");
+}
+
+Sources open(const std::string& spec, const OpenOptions& options) {
+  fs::path folder = spec.substr(spec.find(':') + 1), tests = test_folder(folder);
+  std::error_code ignored;
+  expect_path(folder, options.labelled);
   std::string name = fs::weakly_canonical(folder, ignored).filename().string();
-  bool trains = is_folder(folder / "train"), tests = is_folder(folder / "test");
-  if (trains != tests && class_names(folder).size() == 1)
+  bool trains = is_folder(folder / "train");
+  if (trains != !tests.empty() && class_names(folder).size() == 1)
     throw invalid(
-        fmt::format("{}: the folder contains only '{}'", folder.string(), trains ? "train" : "test"),
-        fmt::format("add the other half as {}, or give {} itself: a tenth of it becomes the test set",
-                    (folder / (trains ? "test" : "train")).string(), (folder / (trains ? "train" : "test")).string()));
-  bool divided = trains && tests;
-  fs::path train_folder = divided ? folder / "train" : folder;
-  std::vector<std::string> classes = known_classes(options.vocabulary);
-  if (classes.empty()) classes = class_names(train_folder);
-  Listing train = list_images(train_folder, classes), test;
-  if (divided) {
-    test = list_images(folder / "test", classes);
-  } else {
+        fmt::format("{}: the folder contains only '{}'", folder.string(), trains ? "train" : tests.filename().string()),
+        fmt::format("add the other half as {}, or give {} itself: a part of it becomes the test set",
+                    (folder / (trains ? "test" : "train")).string(), (trains ? folder / "train" : tests).string()));
+  bool in_two = trains && !tests.empty();
+  if (in_two && options.test_fraction != 0) throw has_test_set(folder.string(), options.test_fraction);
+  fs::path train_folder = in_two ? folder / "train" : folder;
+  Known known = known_images(options.vocabulary);
+  if (known.classes.empty()) known.classes = class_names(train_folder);
+  Listing train = list_images(train_folder, known.classes, options.labelled), test;
+  bool whole = options.whole && !in_two;
+  if (in_two) {
+    test = list_images(tests, known.classes, options.labelled);
+  } else if (!whole) {
     if (train.files.size() < 2)
       throw invalid(fmt::format("{}: only one image; at least two are needed, because one is used for the test set",
                                 folder.string()),
                     "add more images");
-    Listing all = std::move(train);
-    TrainTestSplit parts = last_tenth_for_test(static_cast<int64_t>(all.files.size()));
-    train = {};
-    for (auto [half, numbers] : {std::pair(&train, &parts.train), std::pair(&test, &parts.test)})
-      for (int32_t i : *numbers) {
-        half->files.push_back(all.files[static_cast<size_t>(i)]);
-        half->labels.push_back(all.labels[static_cast<size_t>(i)]);
-      }
+    std::tie(train, test) = divided(train, test_split(static_cast<int64_t>(train.files.size()), options.test_fraction));
   }
-  ImageForm form = common_form({&train, &test});
-  return {std::make_shared<ImageFolder>(name + "/train", classes, std::move(train), form),
-          std::make_shared<ImageFolder>(name + "/test", classes, std::move(test), form)};
+  if (known.form)
+    for (const Listing* part : {&train, &test}) expect_form(*known.form, *part);
+  else
+    known.form = common_form({&train, &test});
+  auto part = [&](const char* half, Listing&& listing) {
+    auto set = std::make_shared<ImageFolder>(name + half, known.classes, std::move(listing), *known.form);
+    set->vocabulary = to_text(known);
+    return set;
+  };
+  auto first = part(whole ? "" : "/train", std::move(train));
+  return {first, whole ? first : part("/test", std::move(test))};
 }
 
 }  // namespace
@@ -196,8 +273,11 @@ Sources open(const std::string& spec, const OpenOptions& options) {
 extern const DataForm images_form;
 const DataForm images_form{
     .name = "images",
-    .form = "images:DIR (PNG and JPEG files of one size as DIR/CLASS/*, or DIR/train/CLASS/* and DIR/test/CLASS/*)",
+    .form =
+        "images:DIR (PNG and JPEG files of one size as DIR/CLASS/*, or DIR/train/CLASS/* and DIR/test/CLASS/* or "
+        "DIR/val/CLASS/*)",
     .open = open,
-    .takes_arguments = true};
+    .takes_arguments = true,
+    .takes = {"test-data", "test-fraction"}};
 
 }  // namespace tutti::data

@@ -10,7 +10,7 @@
 namespace tutti::data {
 namespace {
 
-Sources open(const std::string& spec, const OpenOptions&) {
+Sources open(const std::string& spec, const OpenOptions& options) {
   constexpr std::string_view prefix = "classes.";
   std::string path = spec.substr(spec.find(':') + 1);
   HostTensors columns;
@@ -27,7 +27,7 @@ Sources open(const std::string& spec, const OpenOptions&) {
                                 num_elements(t.type.shape) == 1 ? fmt::format(", got {}", t.item()) : ""));
     classes[name.substr(prefix.size())] = static_cast<int64_t>(n);
   }
-  return columns_of_file(path, std::move(columns), classes);
+  return columns_of_file(path, std::move(columns), classes, options);
 }
 
 }  // namespace
@@ -37,6 +37,7 @@ const DataForm npz_form{
     .name = "npz",
     .form = "npz:FILE (of NumPy, an array per column with a row per sample; \"test.NAME\" for the test)",
     .open = open,
-    .takes_arguments = true};
+    .takes_arguments = true,
+    .takes = {"test-data", "test-fraction"}};
 
 }  // namespace tutti::data

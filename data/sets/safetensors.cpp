@@ -10,7 +10,7 @@
 namespace tutti::data {
 namespace {
 
-Sources open(const std::string& spec, const OpenOptions&) {
+Sources open(const std::string& spec, const OpenOptions& options) {
   constexpr std::string_view prefix = "classes.";
   std::string path = spec.substr(spec.find(':') + 1);
   Checkpoint file = read_checkpoint(path);
@@ -22,7 +22,7 @@ Sources open(const std::string& spec, const OpenOptions&) {
       throw invalid(fmt::format("{}: metadata '{}' is '{}', expected an integer of at least 1", path, key, value));
     classes[key.substr(prefix.size())] = *n;
   }
-  return columns_of_file(path, std::move(file.tensors), classes);
+  return columns_of_file(path, std::move(file.tensors), classes, options);
 }
 
 }  // namespace
@@ -32,6 +32,7 @@ const DataForm safetensors_form{
     .name = "safetensors",
     .form = "safetensors:FILE (a tensor per column with a row per sample; \"test.NAME\" for the test)",
     .open = open,
-    .takes_arguments = true};
+    .takes_arguments = true,
+    .takes = {"test-data", "test-fraction"}};
 
 }  // namespace tutti::data

@@ -1,12 +1,15 @@
 // Data, tasks and the trainer.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "array_source.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "core/world/launch.h"
 #include "data/dataset.h"
+#include "data/form.h"
 #include "python_builder.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
@@ -200,10 +203,37 @@ nb::dict train(PyTrainer& trainer, const Source& set, int64_t max_steps, const n
   return d;
 }
 
+/// Sets the field of data_options() with that name in Python, or one that Python alone has.
+void set_data_option(data::OpenOptions& how, const std::string& key, nb::handle value) {
+  std::vector<std::string> names = {"vocabulary", "whole", "labelled"};
+  for (const data::DataOption& option : data::data_options()) {
+    std::string name(option.name);
+    std::ranges::replace(name, '-', '_');
+    names.push_back(name);
+    if (name != key) continue;
+    return std::visit([&](auto field) { how.*field = nb::cast<std::remove_cvref_t<decltype(how.*field)>>(value); },
+                      option.field);
+  }
+  if (key == "vocabulary")
+    how.vocabulary = nb::cast<std::string>(value);
+  else if (key == "whole")
+    how.whole = nb::cast<bool>(value);
+  else if (key == "labelled")
+    how.labelled = nb::cast<bool>(value);
+  else
+    throw invalid(fmt::format("open_data: unknown option '{}'", key), did_you_mean(key, names));
+}
+
 void bind_data(nb::module_& m) {
   nb::class_<Source>(m, "Source", "Samples of named columns.")
       .def("__len__", &Source::size)
       .def_ro("name", &Source::name)
+      .def_ro(
+          "vocabulary", &Source::vocabulary,
+          "The encoding of a table's columns, the classes of images: open_data(…, vocabulary=…) reads other files so.")
+      .def_ro("notes", &Source::notes, "What opening the data left out or decided.")
+      .def_prop_ro(
+          "classes", [](const Source& s) { return data::classes_in(s.vocabulary); }, "The names of the classes.")
       .def_prop_ro(
           "columns",
           [](const Source& s) {
@@ -238,12 +268,14 @@ void bind_data(nb::module_& m) {
       .def("set", &RowSource::set, nb::arg("columns"));
   m.def(
       "open_data",
-      [](const std::string& spec, int64_t context, const std::string& tokenizer) {
+      [](const std::string& spec, int64_t context, const std::string& tokenizer, const nb::dict& options) {
+        data::OpenOptions how{.context = context, .tokenizer = tokenizer};
+        for (auto [key, value] : options) set_data_option(how, nb::cast<std::string>(key), value);
         WithoutGil release;
-        data::Sources s = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
+        data::Sources s = data::open_data(spec, how);
         return std::pair(std::const_pointer_cast<Source>(s.train), std::const_pointer_cast<Source>(s.test));
       },
-      nb::arg("spec"), nb::arg("context"), nb::arg("tokenizer"));
+      nb::arg("spec"), nb::arg("context"), nb::arg("tokenizer"), nb::arg("options"));
 }
 
 void bind_tasks(nb::module_& m) {

@@ -2,6 +2,7 @@
 import copy
 import itertools
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -129,9 +130,16 @@ def source(data: _core.Source | str | Mapping[str, Any], name: str = "data", cla
     return _core.TensorSet(name, columns, found)
 
 
-def open_data(spec: str, context: int = 0, tokenizer: str = "chars") -> tuple[_core.Source, _core.Source]:
-    """The training and test samples of a spec as in `tutti train --data`: "fashion-mnist", "csv:FILE", …."""
-    return _core.open_data(spec, context, tokenizer)
+def open_data(spec: str, context: int = 0, tokenizer: str = "chars", **options: Any) -> tuple[_core.Source, _core.Source]:
+    """The training and test samples of a spec as in `tutti train --data`: "fashion-mnist", "csv:FILE", ….
+
+    Options: those of `tutti train`, such as test_fraction=0.2, drop="id" or csv="latin-1"; vocabulary=train.vocabulary
+    reads another file in the encoding of a training set; whole=True does not divide the samples; labelled=False reads
+    rows without labels, which are 0 then."""
+    train, test = _core.open_data(spec, context, tokenizer, options)
+    for note in dict.fromkeys([*train.notes, *test.notes]):
+        warnings.warn(note, stacklevel=2)
+    return train, test
 
 
 Data = _core.Source | str | Mapping[str, Any]

@@ -1,4 +1,5 @@
 """`--data images:DIR`: the same losses with any number of workers, what is said of bad folders, and the time spent waiting."""
+import csv
 import pathlib
 import shutil
 import subprocess
@@ -49,6 +50,27 @@ class Images(harness.Case):
         self.assertEqual(self.json("eval", run)["loss"], whole["test_loss"])
         (self.folder / "set/test/180.0").rename(self.folder / "set/test/180")
         self.fails(2, ["class '180' is not one of the 4", "use 000.0"], "eval", run)
+
+    def test_images_without_a_class_and_single_ones_are_predicted(self):
+        data, run, out = self.make("orientation:16:80:20", "--turns", 4), self.folder / "run", self.folder / "out.csv"
+        self.train(*MLP, *data, "--epochs", "1", "--checkpoint", run)
+        flat = self.folder / "flat"
+        flat.mkdir()
+        images = sorted((self.folder / "set/test").glob("*/*"))
+        for i, image in enumerate(images):
+            shutil.copy(image, flat / f"{i:02}{image.suffix}")
+        rows = []
+        for path in (self.folder / "set", flat, flat / f"07{images[7].suffix}"):
+            self.done("predict", run, "--data", f"images:{path}", "--output", out)
+            rows.append(list(csv.DictReader(out.read_text(encoding="utf-8").splitlines())))
+        self.assertEqual([r["file"] for r in rows[1]], [str(p) for p in sorted(flat.iterdir())])
+        without = [[{k: v for k, v in r.items() if k != "file"} for r in all] for all in rows]
+        self.assertEqual(without[0], without[1])
+        self.assertEqual(without[2], without[1][7:8])
+        self.assertEqual(len(without[0]), 20)
+        self.fails(2, ["no subfolders"], "eval", run, "--data", f"images:{flat}")
+        (self.folder / "set/test").rename(self.folder / "set/val")  # another name of the test
+        self.assertEqual(self.json("data", data[1])["test_samples"], 20)
 
     def test_augmented_images_are_the_same_with_any_workers_and_when_resumed(self):
         data = self.make("orientation:16:80:20", "--turns", 4)

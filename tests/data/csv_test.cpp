@@ -77,7 +77,10 @@ TEST(Csv, AnotherFileGetsTheNumbersOfTheOneThatAModelWasTrainedOn) {
   EXPECT_EQ(in_file_order<float>(other, "numbers"), (std::vector<float>{8, static_cast<float>(mean), 1}));
   EXPECT_EQ(other.train->vocabulary, first.train->vocabulary);
   auto error = [&](const std::string& text) { return message_of([&] { again(text); }); };
-  expect_parts(error("age,city,kind\n1,Zug,b\n2,Genf,a\n"), {"line 3, column 'city'", "'Genf' is not one of the 3"});
+  Sources unknown = again("age,city,kind\n1,Zug,b\n2,Genf,a\n");
+  EXPECT_EQ(in_file_order<int32_t>(unknown, "category.city"), (std::vector<int32_t>{3, 0}));
+  ASSERT_EQ(unknown.train->notes.size(), 1u);
+  expect_parts(unknown.train->notes[0], {"line 3, column 'city'", "'Genf' is not one of the 3", "missing (1 in"});
   expect_parts(error("age,city,kind\n1,Zug,b\n2,Zug,d\n"), {"line 3, column 'kind'", "'d' is not one of the 3"});
   expect_parts(error("age,city,kind\n1,Zug,b\nold,Zug,a\n"), {"line 3, column 'age'", "'old', expected a number"});
   expect_parts(error("city,kind\nZug,b\nZug,a\n"), {"no column 'age'", "trained on", "city or kind"});
@@ -102,7 +105,7 @@ TEST(Csv, TheTargetIsNamedAndTypedByWhatItHolds) {
   EXPECT_EQ(in_file_order<int32_t>(f.open(text, ":a"), "label"), (std::vector<int32_t>{1, 0, 1}));  // by number
   EXPECT_EQ(in_file_order<int32_t>(f.open(text, ":b"), "label"), (std::vector<int32_t>{0, 1, 0}));
   EXPECT_EQ(in_file_order<float>(f.open(text, ":c:d"), "target"), (std::vector<float>{1.5, 2, 3}));
-  EXPECT_EQ(f.open(text).train->columns().size(), 3u);
+  EXPECT_EQ(f.open(text).train->columns().size(), 4u);
   expect_parts(f.error(text, ":e"), {f.folder / "t.csv", "no column 'e'", "a, b or c:d"});
 }
 
@@ -136,11 +139,12 @@ TEST(Csv, SaysWhatIsWrongAndWhere) {
   expect_parts(f.error("a,b\n1,5\" pipe\n"), {file, "line 2", "field 2 contains a quote"});
   expect_parts(f.error("a,b\n\"x\"y,2\n"), {file, "line 2", "field 1 has text after"});
   expect_parts(f.error(std::string("a,b\n1,\0\n", 8)), {file, "line 2", "zero byte", "UTF-8"});
-  expect_parts(f.error("a;b\n1;2\n3;4\n"), {file, "only column is the target 'a;b'", "comma"});
+  expect_parts(f.error("a\n1\n3\n"), {file, "only column is the target 'a'", "separator"});
+  expect_parts(f.error("5.1,3.5,setosa\n4.9,3,setosa\n"), {"line 1", "expected column names", "no-header"});
   expect_parts(f.error("a,b\n,x\nNA,y\n"), {file, "column 'a' is empty", "remove"});
-  expect_parts(f.error("a,b\n1,x\n2,\n"), {file, "line 3, column 'b'", "target is missing"});
+  expect_parts(f.error("a,b\n1,x\n2,\n"), {file, "1 row after the header with a target"});
   expect_parts(f.error("a,b\n1,x\n2,x\n"), {file, "'b' is 'x' in every row", "csv:FILE:TARGET"});
-  expect_parts(f.error("a,b\n1,2.0\n2,2\n"), {file, "'b' is '2.0' in every row"});
+  expect_parts(f.error("a,b\n1,2.0\n2,2\n"), {file, "'b' is '2' in every row"});
 }
 
 TEST(Csv, AFewTextsAmongNumbersAreAnErrorAndManyMakeText) {
@@ -160,7 +164,10 @@ TEST(Csv, AFewTextsAmongNumbersAreAnErrorAndManyMakeText) {
                        }()),
                {"line 3, column 'a'", "'1e99'"});
   for (int i = 0; i < 30; ++i) ids += "1," + std::to_string(i) + "\n";
-  expect_parts(f.error(ids), {"'b' has 30 values in 30 rows", "3.0"});
+  Sources real = f.open(ids);
+  EXPECT_EQ(real.train->column("target").type.dtype, DType::f32);
+  expect_parts(real.train->notes.at(0), {"'b' has 30 different whole numbers", "csv:FILE:b:class"});
+  EXPECT_EQ(f.open(ids, ":b:class").train->column("label").classes, 30);
   EXPECT_EQ(f.open(ids + "1,30.0\n").train->column("target").type.dtype, DType::f32);
 }
 
@@ -199,6 +206,154 @@ TEST(Csv, TextsWithDigitsStayTexts) {
   // Marks among texts, and a few odd numbers among many texts.
   EXPECT_EQ(f.open(column({"None", "None", "brick", "stone"})).train->column("category.x").classes, 4);
   EXPECT_EQ(f.open(column({"$12", "free", "asked for", "none"})).train->column("category.x").classes, 5);
+}
+
+std::vector<std::string> notes_of(const Sources& s) { return s.train->notes; }
+
+TEST(Csv, AnIndexIsLeftOutAndSaid) {
+  Files f;
+  std::string rows = "0,1.5,a\n1,2.5,b\n2,4.5,a\n";
+  Sources s = f.open(",x,y\n" + rows);
+  EXPECT_EQ(in_file_order<float>(s, "numbers"), (std::vector<float>{1.5, 2.5, 4.5}));
+  expect_parts(notes_of(s).at(0), {"first column", "left out"});
+  EXPECT_EQ(f.open(",x,y\n1,1,a\n2,2,b\n3,1,a\n").train->column("numbers").type.shape, Shape{1});
+  // With a name, or with equal numbers, it is a column.
+  EXPECT_EQ(f.open("id,x,y\n" + rows).train->column("numbers").type.shape, Shape{2});
+  EXPECT_EQ(f.open(",x,y\n5,1.5,a\n5,2.5,b\n").train->column("numbers").type.shape, Shape{2});
+}
+
+TEST(Csv, RowsWithoutATargetAreLeftOutAndCounted) {
+  Files f;
+  Sources s = f.open("x,y\n1,a\n2,\n3,b\n4,NA\n5,a\n");
+  EXPECT_EQ(in_file_order<float>(s, "numbers"), (std::vector<float>{1, 3, 5}));
+  EXPECT_EQ(notes_of(s), (std::vector<std::string>{"2 of 5 rows have no target 'y': they are left out"}));
+}
+
+TEST(Csv, DatesAreDays) {
+  Files f;
+  Sources s = f.open("when,y\n1970-01-02,a\n1969-12-31,b\n2024-03-01T12:00:00Z,a\n2024/03/01 06:00,b\n");
+  EXPECT_EQ(in_file_order<float>(s, "numbers"), (std::vector<float>{1, -1, 19783.5, 19783.25}));
+  expect_parts(notes_of(s).at(0), {"'when'", "days since 1970-01-01"});
+  expect_parts(f.error("when,y\n1.2.2024,a\n3.2.2024,b\n"), {"line 2, column 'when'", "2024-12-31", "drop when"});
+  expect_parts(f.error("when,y\n2024-02-30,a\n2024-02-01,b\n2024-03-01,b\n"), {"line 2, column 'when'", "ISO 8601"});
+}
+
+TEST(Csv, OtherFormsOfFiles) {
+  Files f;
+  std::vector<float> want = {1.5, 2, 3};
+  auto numbers = [&](const std::string& text, const std::string& csv = "") {
+    put(f.folder / "o.csv", text);
+    return in_file_order<float>(open_data("csv:" + f.folder / "o.csv", {.csv = csv}), "numbers");
+  };
+  EXPECT_EQ(numbers("x;y\n1.5;a,b\n2;\"b;c\"\n3;a,b\n"), want);
+  EXPECT_EQ(numbers("x\ty\n1.5\ta\n2\tb\n3\ta\n"), want);
+  EXPECT_EQ(numbers("1.5,a\n2,\"b\"\"c\"\n3,a\n", "no-header"), want);
+  EXPECT_EQ(numbers("# made today\nx y\n1.5 a\n# more\n2 b\n3 a\n", "comment:#,separator:space"), want);
+  EXPECT_EQ(numbers("x,y\n1.5,caf\xe9\n2,b\n3,b\n", "latin-1"), want);
+  EXPECT_EQ(open_data("csv:" + f.folder / "o.csv", {.csv = "latin-1"}).train->vocabulary.find("caf\xc3\xa9") !=
+                std::string::npos,
+            true);
+  expect_parts(message_of([&] { numbers("x,y\n1.5,caf\xe9\n2,b\n"); }), {"not UTF-8", "csv latin-1"});
+  expect_parts(message_of([&] { numbers("# by me\nx,y\n1,a\n2,b\n"); }), {"line 2", "csv comment:#"});
+  expect_parts(message_of([&] { numbers("x,y\n", "semicolon"); }), {"csv semicolon", "unknown 'semicolon'"});
+  // Two members made by gzip: "x,y\n1.5,a\n" and "2,b\n3,a\n".
+  const std::string packed(
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\xd0\xa9\xe4\x32\xd4\x33\xd5\x49\xe4\x02\x00\xda\x48"
+      "\xf8\xae\x0a\x00\x00\x00\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x33\xd2\x49\xe2\x32\xd6\x49\xe4"
+      "\x02\x00\x42\x35\xa1\xea\x08\x00\x00\x00",
+      58);
+  EXPECT_EQ(numbers(packed), want);
+  expect_parts(message_of([&] { numbers(packed.substr(0, packed.size() - 9)); }),
+               {"o.csv", "gzip stream ends too early"});
+}
+
+TEST(Csv, ColumnsAreChosenAndDropped) {
+  Files f;
+  put(f.folder / "t.csv", "a,b,c,y\n1,2,3,p\n4,5,6,q\n7,8,9,p\n");
+  auto numbers = [&](const OpenOptions& o) {
+    return in_file_order<float>(open_data("csv:" + f.folder / "t.csv", o), "numbers");
+  };
+  EXPECT_EQ(numbers({.columns = "c,a"}), (std::vector<float>{1, 3, 4, 6, 7, 9}));
+  EXPECT_EQ(numbers({.drop = "c,a"}), (std::vector<float>{2, 5, 8}));
+  auto error = [&](const OpenOptions& o) { return message_of([&] { numbers(o); }); };
+  expect_parts(error({.columns = "d"}), {"no column 'd'", "a, b, c or y"});
+  expect_parts(error({.drop = "y"}), {"'y' is the target"});
+  expect_parts(error({.columns = "a", .drop = "b"}), {"columns a", "drop b", "omit one"});
+  expect_parts(error({.drop = "a,b,c"}), {"no column to learn from"});
+  std::string known = open_data("csv:" + f.folder / "t.csv").train->vocabulary;
+  expect_parts(error({.vocabulary = known, .drop = "a"}), {"drop a", "trained on other columns"});
+  expect_parts(message_of([&] { open_data("synthetic:8:2", {.drop = "a"}); }), {"drop", "no effect", "csv"});
+}
+
+TEST(Csv, NamesOfRowsAreLeftOut) {
+  Files f;
+  std::string text = "name,x,y\n";
+  for (int i = 0; i < 30; ++i) text += fmt::format("person {},{},{}\n", i, i, i % 2 ? "a" : "b");
+  Sources s = f.open(text);
+  EXPECT_EQ(s.train->columns().size(), 3u);  // numbers, input, label
+  expect_parts(notes_of(s).at(0), {"'name' has 30 different texts in 30 rows", "left out", "columns"});
+  EXPECT_EQ(open_data("csv:" + f.folder / "t.csv", {.columns = "name"}).train->column("category.name").classes, 31);
+}
+
+TEST(Csv, NewRowsKeepTheirOrderAndNeedNoTarget) {
+  Files f;
+  Sources first = f.open("x,c,y\n1,p,a\n2,q,b\n6,p,b\n");
+  const std::string known = first.train->vocabulary, file = f.folder / "new.csv";
+  put(file, "c,x\nq,5\n");
+  Sources s = open_data("csv:" + file, {.vocabulary = known, .whole = true, .labelled = false});
+  EXPECT_EQ(s.train, s.test);
+  EXPECT_EQ(all_of<float>(*s.test, "numbers"), std::vector<float>{5});
+  EXPECT_EQ(all_of<int32_t>(*s.test, "category.c"), std::vector<int32_t>{2});
+  EXPECT_EQ(classes_in(s.test->vocabulary), (std::vector<std::string>{"a", "b"}));
+  expect_parts(message_of([&] { open_data("csv:" + file, {.vocabulary = known, .whole = true}); }), {"no column 'y'"});
+  put(file, "x,c,y\n1,p,b\n2,q,?\n3,q,other\n4,p,a\n");
+  s = open_data("csv:" + file, {.vocabulary = known, .whole = true, .labelled = false});
+  EXPECT_EQ(all_of<float>(*s.test, "numbers"), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(all_of<int32_t>(*s.test, "label"), (std::vector<int32_t>{1, 0, 0, 0}));
+}
+
+TEST(Csv, OneInputWithItsStatistics) {
+  Files f;
+  std::string text = "x,c,y\n";
+  for (int i = 0; i < 20; ++i) text += fmt::format("{},{},{}.5\n", i, i % 3 ? "p" : "q", 10 * i);
+  Sources s = f.open(text);
+  Column input = s.train->column("input"), target = s.train->column("target");
+  EXPECT_EQ(input.type.shape, Shape{3});
+  std::vector<float> rows = in_file_order<float>(s, "input");
+  EXPECT_EQ((std::vector<float>{rows.begin(), rows.begin() + 6}), (std::vector<float>{0, 0, 1, 1, 1, 0}));
+  double mean = 0, square = 0;
+  std::vector<float> y = all_of<float>(*s.train, "target");
+  for (float v : y) mean += v / static_cast<double>(y.size());
+  for (float v : y) square += (v - mean) * (v - mean) / static_cast<double>(y.size());
+  ASSERT_EQ(target.mean.size(), 1u);
+  EXPECT_NEAR(target.mean[0], mean, 1e-9);
+  EXPECT_NEAR(target.deviation[0], std::sqrt(square), 1e-9);
+  EXPECT_EQ(s.test->column("target").mean, target.mean);
+  EXPECT_EQ(input.mean.size(), 3u);
+  EXPECT_EQ((std::vector<double>{input.mean[1], input.deviation[1]}), (std::vector<double>{0, 1}));
+  EXPECT_TRUE(open_data("csv:" + f.folder / "t.csv", {.scaled = false}).train->column("target").mean.empty());
+  // The encoding of an older version has no statistics.
+  std::string old = R"({"numbers":[["x",9.5]],"categories":[],"target":"y","labels":[],"numeric":true})";
+  Column before = open_data("csv:" + f.folder / "t.csv", {.vocabulary = old}).train->column("target");
+  EXPECT_TRUE(before.mean.empty());
+}
+
+TEST(Csv, TestSetsByFileAndByFraction) {
+  Files f;
+  std::string text = "x,y\n";
+  for (int i = 0; i < 50; ++i) text += fmt::format("{},{}\n", i, i % 2 ? "a" : "b");
+  put(f.folder / "t.csv", text);
+  put(f.folder / "test.csv", "y,x\nb,7\na,8\n");
+  const std::string spec = "csv:" + f.folder / "t.csv", test = "csv:" + f.folder / "test.csv";
+  EXPECT_EQ(open_data(spec, {.test_fraction = 0.3}).test->size(), 15);
+  Sources s = open_data(spec, {.test_data = test});
+  EXPECT_EQ(s.train->size(), 50);
+  EXPECT_EQ(all_of<float>(*s.test, "numbers"), (std::vector<float>{7, 8}));
+  EXPECT_EQ(all_of<int32_t>(*s.test, "label"), (std::vector<int32_t>{1, 0}));
+  auto error = [&](const OpenOptions& o) { return message_of([&] { open_data(spec, o); }); };
+  expect_parts(error({.test_fraction = 1}), {"test-fraction 1", "below 1"});
+  expect_parts(error({.test_data = test, .test_fraction = 0.1}), {"test-fraction", "test-data"});
+  expect_parts(error({.test_data = "synthetic:8:2:16:4"}), {"test-data", "input f32[8]", "numbers f32[1]"});
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Folders of images: which files are which samples, and what is wrong with a folder.
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "data/files/image_file.h"
@@ -43,7 +45,7 @@ TEST_F(Images, ClassesAndFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(all_of<int32_t>(*s.test, "label"), (std::vector<int32_t>{1}));
   EXPECT_EQ(s.train->column("label").classes, 2);
   EXPECT_EQ(to_string(s.train->column("input").type), "u8[3, 7, 11]");
-  EXPECT_EQ(s.train->vocabulary, "[\"ant\",\"cat\"]");
+  EXPECT_EQ(s.train->vocabulary, R"({"classes":["ant","cat"],"image":[3,7,11]})");
   EXPECT_TRUE(s.train->parallel());
   s.train->check();
   s.test->check();
@@ -80,6 +82,38 @@ TEST_F(Images, AnotherFolderGetsTheNumbersThatAModelWasTrainedOn) {
                {root + "/train/cat", "class 'cat' is not one of the 2", "did you mean 'cats'"});
   for (const char* damaged : {"abc", "{}", "[]", "[1]"})
     expect_parts(error(damaged), {"not trained on a folder of images", "use the data"});
+}
+
+TEST_F(Images, ValidationFoldersAreTheTest) {
+  for (const char* file : {"train/cat/1.png", "train/ant/9.png", "val/cat/5.png"}) add(file);
+  Sources s = open();
+  EXPECT_EQ(s.train->size(), 2);
+  EXPECT_EQ(all_of<int32_t>(*s.test, "label"), (std::vector<int32_t>{1}));
+  expect_parts(message_of([&] { open_data("images:" + root, {.test_fraction = 0.5}); }),
+               {"test-fraction", "of its own"});
+}
+
+TEST_F(Images, ImagesWithoutAClassAreForPredictions) {
+  for (const char* file : {"2.png", "1.png", "3.png"}) add(file);
+  fs::copy_file(golden("grey.png"), fs::path(root) / "4.png");
+  const std::string known = R"({"classes":["ant","cat"],"image":[3,7,11]})";
+  auto read = [&](const std::string& path, const std::string& vocabulary) {
+    return open_data("images:" + path, {.vocabulary = vocabulary, .whole = true, .labelled = false}).test;
+  };
+  auto s = read(root, known);
+  EXPECT_EQ(s->size(), 4);
+  EXPECT_EQ(s->sample_name(0), root + "/1.png");
+  EXPECT_EQ(s->column("label").classes, 2);
+  auto one = read(root + "/4.png", known);  // grey, for a model of RGB images
+  EXPECT_EQ(one->size(), 1);
+  EXPECT_EQ(one->column("input").type.shape, (Shape{3, 7, 11}));
+  expect_parts(message_of([&] { open_data("images:" + root + "/4.png", {.vocabulary = known}); }), {"not a folder"});
+  auto error = [&](const char* image) {
+    return message_of([&] { read(root, fmt::format(R"({{"classes":["a","b"],"image":{}}})", image)); });
+  };
+  expect_parts(error("[3,8,11]"), {"1.png", "11x7 pixels", "trained on 11x8"});
+  expect_parts(error("[1,7,11]"), {"1.png", "grey"});
+  expect_parts(error("[1,7]"), {"no valid size", "damaged"});
 }
 
 TEST_F(Images, SaysWhatIsWrongWithAFolder) {

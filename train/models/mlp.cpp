@@ -33,7 +33,7 @@ std::string layers_of(const ModelOptions& o) { return o.layers.empty() ? usual_l
 
 Task task(const ModelOptions& o, const data::Source& train) {
   if (o.size == "tiny") return classification(nn::mlp({24, 10}, {.dropout = 0.2}));
-  data::Column input = train.column("input"), label = train.column("label");
+  data::Column input = train.column("input");
   std::string layers = layers_of(o);
   std::vector<int64_t> sizes = parse_layers(layers);
   int64_t numbers = num_elements(input.type.shape);
@@ -41,6 +41,16 @@ Task task(const ModelOptions& o, const data::Source& train) {
     throw invalid(fmt::format("{}: the input size is {}, but a sample of {} has {} elements ({})",
                               option_text("layers", layers), sizes[0], o.data, numbers, to_string(input.type)),
                   option_text("layers", std::to_string(numbers) + layers.substr(layers.find(','))));
+  std::vector<data::Column> columns = train.columns();
+  auto target = std::ranges::find(columns, "target", &data::Column::name);
+  if (target != columns.end() && target->type == TensorType{DType::f32, {}}) {
+    if (sizes.back() != 1)
+      throw invalid(fmt::format("{}: the output size is {}, but {} has one real target", option_text("layers", layers),
+                                sizes.back(), o.data),
+                    option_text("layers", fmt::format("{},1", layers.substr(0, layers.rfind(',')))));
+    return regression(nn::mlp({sizes.begin() + 1, sizes.end()}, o.net));
+  }
+  data::Column label = train.column("label");
   if (sizes.back() < label.classes && label.classes > std::max<int64_t>(train.size(), 1 << 16))
     throw invalid(fmt::format("the {} samples of {} contain the label {}: there would be more classes than samples",
                               train.size(), o.data, label.classes - 1),
