@@ -8,14 +8,9 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
-#include "graph/ops/add.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/concat.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/sqrt.h"
-#include "graph/ops/sub.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
 #include "train/model.h"
@@ -45,28 +40,13 @@ struct Tabular {
       Embedding embedding(classes, embedding_width(classes), {Init::normal, 0, 0.01});
       parts.push_back(b(fmt::format("embeds.{}", i), embedding, x.class_ids(name, classes)));
     }
-    Value x_numbers = numbers ? clipped(b, x) : Value{};
     // Normalised before the cast: in a 16-bit format 2019 and 2020 can be the same number.
-    if (numbers) parts.push_back(cast(b("bn_cont", BatchNorm(), x_numbers), b.compute()));
+    if (numbers) parts.push_back(cast(b("bn_cont", BatchNorm(), b.output(x["numbers"])), b.compute()));
     std::vector<Layer> layers;
     for (int64_t features : hidden)
       layers.emplace_back(Sequential{Linear(features, {.bias = false}), Relu(), BatchNorm(), Dropout(dropout)});
     layers.emplace_back(Sequential{Linear(outputs)});
     return b("layers", Sequential(layers), parts.size() == 1 ? parts[0] : concat(parts, 1));
-  }
-
-  /// The numbers; those of a table with statistics are standardised and clipped smoothly at 3 deviations, x / sqrt(1 +
-  /// (x/3)^2), so that outliers do not dominate (Holzmueller et al., "Better by Default", 2024).
-  static Value clipped(Builder& b, const Batch& x) {
-    Value y = b.output(x["numbers"]);
-    if (!x.has("input") || x.column("input").mean.empty()) return y;
-    const data::Column &c = x.column("numbers"), &input = x.column("input");  // begins with the numbers
-    auto first = [&](const std::vector<double>& of) {
-      std::vector<double> own(of.begin(), of.begin() + c.type.shape[0]);
-      return x.numbers(c, own, y.dtype());
-    };
-    Value z = (y - first(input.mean)) / first(input.deviation);
-    return z / sqrt(z * z * (1.0 / 9) + 1);
   }
 
   std::string describe() const {
