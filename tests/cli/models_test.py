@@ -117,10 +117,11 @@ class Models(harness.Case):
         table.write_text("size,colour,bought\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
         self.json("train", "--quiet", "tabular", "--data", f"csv:{table}", "--epochs", "2", "--batch", "16", "--checkpoint", file)
         other.write_text("bought,colour,size\n" + "".join(f"{c},{b},{a}\n" for a, b, c in rows))
-        self.assertEqual(self.json("eval", file)["loss"], self.json("eval", file, "--data", f"csv:{other}")["loss"])
+        losses = [self.json("eval", file, "--data", f"csv:{name}")["loss"] for name in (table, other)]
+        self.assertEqual(*losses)
         other.write_text("size,colour,bought\n1,red,yes\n2,green,no\n")
-        self.fails(2, [f"{other}, line 3, column 'colour'", "'green' is not one of the 2 values"], "eval", file, "--data",
-                   f"csv:{other}")
+        said = self.done("eval", file, "--data", f"csv:{other}").stderr
+        self.assertIn(f"{other}, line 3, column 'colour': 'green' is not one of the 2 values", said)
 
     def test_a_text_by_bpe(self):
         text = self.folder / "text"
