@@ -76,12 +76,12 @@ std::vector<double> add_up(DeviceModel& model, DeviceModel::Program& p, const da
   return total;
 }
 
-/// The variance of the column "target"; 0 if it has none.
+/// The variance of the column "target"; 0 if it has none, or if a sample has several targets.
 double target_variance(const data::Source& set) {
   constexpr int64_t at_once = 4096;
   double count = 0, mean = 0, squares = 0;
   for (const data::Column& c : set.columns()) {
-    if (c.name != "target" || c.type.dtype != DType::f32) continue;
+    if (c.name != "target" || c.type.dtype != DType::f32 || num_elements(c.type.shape) != 1) continue;
     for (int64_t first = 0; first < set.size(); first += at_once) {
       std::vector<int32_t> samples(static_cast<size_t>(std::min(at_once, set.size() - first)));
       std::iota(samples.begin(), samples.end(), static_cast<int32_t>(first));

@@ -55,7 +55,9 @@ TEST(Tasks, RegressionLearnsALine) {
   for (int epoch = 0; epoch < 30; ++epoch) t.train(set);
   EvalResult e = t.evaluate(set);
   EXPECT_LT(e.loss, 1e-4);
-  EXPECT_TRUE(e.metrics.empty());
+  EXPECT_NEAR(e.metric("rmse"), std::sqrt(e.loss), 1e-6);
+  EXPECT_LE(e.metric("mae"), e.metric("rmse"));
+  EXPECT_EQ(e.metrics.size(), 2u);  // R² is that of one target
   // The loss is the mean over samples and elements, whatever the batches: by hand from the predictions.
   HostTensor y = t.predict(set);
   EXPECT_EQ(to_string(y.type), "f32[100, 2]");
