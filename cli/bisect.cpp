@@ -254,9 +254,9 @@ void add_bisect(CLI::App& app, Action& action) {
   c.run.add_to(*sub);
   c.run.leave_out_loading(*sub);
   for (const char* option :
-       {"device", "fallback",  "threads",    "epochs",       "accumulate",   "recompute",  "memory-budget", "augment",
-        "mixup", "balance",  "normalise", "keep-last",  "schedule",     "clip-norm",    "clip-value", "ema",           "no-decay",
-        "freeze", "lora",      "lora-alpha", "lora-dropout", "lora-targets", "quantize"})
+       {"device",   "fallback", "threads",   "epochs",     "accumulate",   "recompute",    "memory-budget", "augment",
+        "mixup",    "balance",  "normalise", "keep-last",  "schedule",     "clip-norm",    "clip-value",    "ema",
+        "no-decay", "freeze",   "lora",      "lora-alpha", "lora-dropout", "lora-targets", "quantize"})
     c.run.leave_out(*sub, option);
   sub->get_option("--steps")->description("Steps to compare; stops at the first difference");
   sub->add_option("--a", c.a, "One device, as train --device takes it")->required();
