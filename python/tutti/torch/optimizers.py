@@ -59,6 +59,8 @@ class Followed:
         self._parameters = {names[id(p)]: p for g in optimizer.param_groups for p in g["params"] if id(p) in names}
         self.varying, self.clips, self.every, self._holds = set(), False, every, holds
         self._counts, self._behind, self._trained = {}, {}, set()  # updates of single parameters, and what they lack of all
+        self._groups = {}  # names of a group's parameters, by their ids
+        self._unknown = [n for n in optimizer.defaults if n not in {*self.kind.settings, *self.kind.flags, *IGNORED}]
         self._taken = None  # the optimizer's own states that the device has
 
     # ---- what the groups say
@@ -75,17 +77,22 @@ class Followed:
 
     def groups(self):
         """Per group: the names of its parameters, rate, settings and flags, as they are now."""
-        known = {*self.kind.settings, *self.kind.flags, *IGNORED}
         found = []
         for g in self.optimizer.param_groups:
-            for name in self.optimizer.defaults:
-                if name not in known and g.get(name):
+            for name in self._unknown:
+                if g.get(name):
                     raise InvalidError(f"the optimizer's {name}={g[name]} is not supported", f"leave {name} out")
-            for p in g["params"]:
-                if id(p) not in self._names:
-                    raise InvalidError("the optimizer has a parameter that is none of the module's", "make it of module.parameters()")
-            found.append(([self._names[id(p)] for p in g["params"]], float(g["lr"]), self._setting(g), self._flags(g)))
+            found.append((self._named(g["params"]), float(g["lr"]), self._setting(g), self._flags(g)))
         return found
+
+    def _named(self, parameters):
+        """Their names: the same list for the same parameters."""
+        key = tuple(map(id, parameters))
+        if key not in self._groups:
+            if not set(key) <= self._names.keys():
+                raise InvalidError("the optimizer has a parameter that is none of the module's", "make it of module.parameters()")
+            self._groups[key] = [self._names[k] for k in key]
+        return self._groups[key]
 
     def covered(self):
         return {n for names, *_ in self.groups() for n in names}

@@ -182,8 +182,9 @@ class Step:
         if old._core.states and not self._told and not self._stale:
             self._told = True
             warnings.warn(f"{why} changed: the step is traced and compiled again, as at every such change to come", stacklevel=4)
-        steps, skipped = old.steps or self._done, 0
+        steps, skipped, updates = old.steps or self._done, 0, None
         if old._core.states:
+            updates = int(old._core.read(Followed.COUNT)) if Followed.COUNT in old._core.kept else None
             names = {self._traced.state_of(n): n for n in self._traced.kept()}
             carried = {**self._carried, **{n: old._core.read(n) for n in old._core.kept if n not in ("seed", "step")}}
             weights = {names[n]: torch.from_numpy(carried.pop(n)) for n in list(carried) if n in names}
@@ -196,7 +197,7 @@ class Step:
         self._bring_counters_up(steps)
         self._traced.forget()
         self._layouts = {}
-        self._open(steps, int(carried[Followed.COUNT]) if Followed.COUNT in carried else steps - skipped)
+        self._open(steps, updates if updates is not None else steps - skipped)
         self._carried = {**carried, **self._carried}
         self._begin(weights)
         if self._source is not None:

@@ -1,4 +1,7 @@
-"""What Python holds beside a traced step, looked at before each call: flags, attributes, and tensors that others change."""
+"""What Python holds beside a traced step, looked at before each call: flags, attributes, and tensors that others change. A step waits
+for it, so that nothing here calls Python code by parameter or module where nothing changed."""
+import operator
+
 import torch
 
 _PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device)
@@ -24,7 +27,7 @@ class Facts:
     def _add(self, name, m):
         path = f"{name}." if name else ""
         self.modes.append((name, m, m.training))
-        self.parts += [(path, d, tuple(d.items())) for d in (m._parameters, m._buffers, m._modules)]
+        self.parts += [(path, d, tuple(d.values())) for d in (m._parameters, m._buffers, m._modules)]
         for k, v in _items(m.__dict__):
             if k == "training":
                 continue
@@ -40,7 +43,7 @@ class Facts:
         """The first that is another than it was, in words, or None. Flags concern training alone."""
         for path, owner, key, value in self.facts:
             now = owner.get(key, _GONE)
-            if not _same(now, value):
+            if now is not value and not _same(now, value):
                 return f"'{path}'"
         for path, value, content in self.sets:
             if _content(value) != content:
@@ -48,8 +51,8 @@ class Facts:
         for path, t, version in self.tensors:
             if t._version != version:
                 return f"the tensor '{path}'"
-        for path, owner, items in self.parts:
-            if len(owner) != len(items) or any(owner.get(k) is not v for k, v in items):
+        for path, owner, held in self.parts:
+            if len(owner) != len(held) or not all(map(operator.is_, owner.values(), held)):
                 return f"what '{path}' is made of"
         if training:
             for name, m, mode in self.modes:
@@ -65,9 +68,7 @@ _GONE = object()
 
 
 def _same(now, value):
-    """Whether an attribute holds the same object or an equal plain value or collection (torch.export rebuilds tuples and lists)."""
-    if now is value:
-        return True
+    """Whether an attribute that holds another object holds an equal plain value or collection (torch.export rebuilds tuples and lists)."""
     if type(now) is not type(value):
         return False
     return now == value if isinstance(value, _PLAIN) else isinstance(value, _COLLECTIONS) and _content(now) == _content(value)
