@@ -241,6 +241,8 @@ SAMPLES = {
     "embedding_bag": each(
         lambda w, mode: torch.nn.functional.embedding_bag(at([[1, 4, 1], [5, 0, 5]]), w, mode=mode, padding_idx=-1),
         (f(6, 3), "sum"), (f(6, 3), "mean"), (f(6, 3), "max")),
+    "_fft_r2c": each(lambda x: torch.view_as_real(aten._fft_r2c(x, [1], 0, True)), (f(3, 8),)),
+    "_fft_c2r": each(lambda x: aten._fft_c2r(torch.view_as_complex(x), [1], 2, 8), (f(3, 5, 2),)),
     "im2col": each(
         aten.im2col, (f(2, 3, 5, 5), (2, 2), (1, 1), (0, 0), (1, 1)), (f(1, 2, 6, 7), (3, 2), (2, 1), (1, 1), (1, 2)),
         (f(2, 5, 5), (2, 2), (1, 1), (0, 0), (1, 1))),
@@ -261,8 +263,6 @@ SAMPLES = {
 UNDETERMINED = {"empty", "empty_strided", "rand", "randn", "randperm"}
 
 NOT = {
-    "_fft_c2r": "complex numbers",
-    "_fft_r2c": "complex numbers",
     "_local_scalar_dense": "its result is a Python number that depends on data",
     "nonzero": "the shape of its result depends on data",
 }
