@@ -148,7 +148,7 @@ const Table& handlers() {
     Table t;
     for (auto* add : {add_activations, add_arithmetic, add_comparisons, add_reductions, add_products, add_convolutions,
                       add_pools, add_resampling, add_norms, add_shapes, add_slices, add_indexing, add_constants,
-                      add_recurrence, add_losses, add_control, add_quantized, add_quantized_recurrence, add_classical})
+                      add_recurrence, add_losses, add_control, add_quantized, add_classical})
       add(t);
     return t;
   }();

@@ -100,7 +100,6 @@ void add_recurrence(Table& t);
 void add_losses(Table& t);
 void add_control(Table& t);
 void add_quantized(Table& t);
-void add_quantized_recurrence(Table& t);
 void add_classical(Table& t);
 
 /// The handlers of all families, by name; those of other domains than ONNX's own by "domain.name".

@@ -94,16 +94,5 @@ def dynamic():
         yield case("Dynamic", nodes, {"x": x}, [("q", U8), "s", ("z", U8)], {})
 
 
-def recurrent():
-    for dtype, direction in ((np.int8, "forward"), (np.uint8, "reverse"), (np.int8, "bidirectional")):
-        d = 2 if direction == "bidirectional" else 1
-        nodes = [helper.make_node("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "h0", "c0", "", "sw", "zw", "sr", "zr"], ["y", "h", "c"],
-                                  domain="com.microsoft", direction=direction, hidden_size=5)]
-        zero = np.full(d, 0 if dtype is np.int8 else 60, dtype)
-        yield case(f"LSTM.{direction}", nodes, {"x": floats(6, 3, 4), "h0": floats(d, 3, 5), "c0": floats(d, 3, 5)}, ["y", "h", "c"], {
-            "w": weights(dtype, d, 4, 20), "r": weights(dtype, d, 5, 20), "b": 0.1 * floats(d, 40), "sw": np.full(d, 0.01, np.float32),
-            "zw": zero, "sr": np.full(d, 0.012, np.float32), "zr": zero})
-
-
 if __name__ == "__main__":
-    sys.exit(judge([sys.argv[1], "--strict", *sys.argv[2:]], [*linear(), *products(), *dynamic(), *recurrent()]))
+    sys.exit(judge([sys.argv[1], "--strict", *sys.argv[2:]], [*linear(), *products(), *dynamic()]))
