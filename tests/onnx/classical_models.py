@@ -16,7 +16,7 @@ def floats(*shape):
 
 
 def case(op, x, outputs, **attributes):
-    names = [o[0] if isinstance(o, tuple) else o for o in outputs]
+    names = [o[0] if isinstance(o, tuple) else o or "unread" for o in outputs]
     node = helper.make_node(op, ["x"], names, domain="ai.onnx.ml", **attributes)
     outputs = [o for o in outputs if o]
     return op, model_of([node], {"x": x}, outputs, 15, {}, [("ai.onnx.ml", 3)]), {"x": x}
