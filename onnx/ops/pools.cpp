@@ -202,7 +202,10 @@ void add_pools(Table& t) {
     Value x = c.in(0);
     return Values{x.rank() == 4 ? global_avg_pool(x) : mean(x, image_axes(x), true)};
   };
-  t["GlobalMaxPool"] = [](const Context& c) { return Values{global_max_pool(c.in(0))}; };
+  t["GlobalMaxPool"] = [](const Context& c) {
+    if (c.in(0).rank() < 2) c.bad("the input must be [N, C, …]");
+    return Values{global_max_pool(c.in(0))};
+  };
   t["GlobalLpPool"] = [](const Context& c) {
     return Values{norm(c.in(0), static_cast<double>(c.i("p", 2)), image_axes(c.in(0)), true)};
   };
