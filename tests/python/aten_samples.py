@@ -126,8 +126,6 @@ SAMPLES = {
     "_embedding_bag": [
         bags(0), bags(1), bags(2), bags(0, per_sample=True), bags(0, last=True), bags(1, last=True), bags(0, padding_idx=3),
         bags(1, padding_idx=1), bags(2, padding_idx=1)],
-    "_fft_c2r": [call(lambda x: torch.fft.irfft(torch.fft.rfft(x)), f(8))],
-    "_fft_r2c": [call(lambda x: torch.fft.rfft(x).abs(), f(8))],
     "_local_scalar_dense": [call(lambda x: x * x.sum().item(), f(3))],
     "_log_softmax": softmaxed(aten._log_softmax),
     "_native_batch_norm_legit": each(
