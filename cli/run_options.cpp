@@ -85,8 +85,8 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   all["batch"] = std::to_string(trainer.batch);
   all["normalise"] = text("normalise");  // measured numbers for "data"
   all["optimizer"] = optimizer;
-  all["schedule"] = schedule;
-  all["epochs"] = std::to_string(epochs);
+  if (options_.contains("schedule")) all["schedule"] = text("schedule");
+  if (options_.contains("epochs")) all["epochs"] = std::to_string(epochs);
   if (steps > 0) all.erase("epochs");
   if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
   return all;
@@ -244,7 +244,7 @@ void RunOptions::complete() {
     data_restored_ = !description_.empty();
   }
   if (!named("epochs") && !named("steps")) epochs = chosen.epochs;
-  if (!named("schedule")) schedule = chosen.schedule;
+  if (!named("schedule")) texts.at("schedule") = chosen.schedule;
   auto typed = options_.find("batch");
   if (trainer.batch == 0 && (typed == options_.end() || typed->second->empty()))
     trainer.batch = fixed_batch().value_or(chosen.batch);

@@ -39,7 +39,7 @@ struct DataOption {
   bool given(const OpenOptions& options) const;
 };
 /// All of them, in the order of help texts.
-std::span<const DataOption> data_options();
+TUTTI_API std::span<const DataOption> data_options();
 /// Whether the option applies to such data. Throws Error(invalid) for a bad spec.
 bool takes_option(const std::string& spec, std::string_view option);
 

@@ -1,12 +1,12 @@
 // Data, tasks and the trainer.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
 
 #include "array_source.h"
 #include "core/base/status.h"
-#include "core/base/text.h"
 #include "core/world/launch.h"
 #include "data/dataset.h"
 #include "data/form.h"
@@ -221,7 +221,7 @@ void set_data_option(data::OpenOptions& how, const std::string& key, nb::handle 
   else if (key == "labelled")
     how.labelled = nb::cast<bool>(value);
   else
-    throw invalid(fmt::format("open_data: unknown option '{}'", key), did_you_mean(key, names));
+    throw invalid(fmt::format("open_data: unknown option '{}'", key), fmt::format("use {}", fmt::join(names, ", ")));
 }
 
 void bind_data(nb::module_& m) {
