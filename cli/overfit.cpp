@@ -23,8 +23,7 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
     all.push_back(fmt::format("--freeze {}: these parameters are not trained", freeze));
   if (run.trainer.augment != "none")
     all.push_back(fmt::format("--augment {}: the images are different in every step", run.trainer.augment));
-  if (const std::string& lora = run.text("lora"); lora != "0")
-    all.push_back(fmt::format("--lora {}: only adapters are trained", lora));
+  if (run.trainer_options().lora) all.push_back(fmt::format("--lora {}: only adapters are trained", run.text("lora")));
   Graph step = Programs(run.make_task(set), program_options(run.trainer_options()))
                    .training(form_of(set, "one", false), run.trainer.batch);
   static const std::set<std::string> random = {"dropout", "uniform", "normal", "random_bits"};

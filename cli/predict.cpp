@@ -40,7 +40,7 @@ struct PredictCommand {
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
     if (output.ends_with(".csv"))
-      write_whole_file(output, predictions_csv(set, y));
+      write_whole_file(output, predictions_csv(set, y, !run.model.ends_with(".onnx")));
     else if (output.ends_with(".npz"))
       write_npz(output, joined ? onnx::parted(y, *joined) : HostTensors{{"output", y}});
     else

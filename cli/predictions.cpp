@@ -37,13 +37,13 @@ std::vector<double> softmax(std::vector<double> x) {
 
 }  // namespace
 
-std::string predictions_csv(const data::Source& set, const HostTensor& y) {
+std::string predictions_csv(const data::Source& set, const HostTensor& y, bool logits) {
   const Shape& shape = y.type.shape;
   if (shape.size() > 2)
     throw invalid(fmt::format("the model's output is {}, expected one row of numbers per sample", to_string(y.type)),
                   "write an array: --output FILE.npy");
   auto width = static_cast<size_t>(shape.size() == 2 ? shape[1] : 1);
-  std::vector<std::string> classes = classes_of(set);
+  std::vector<std::string> classes = logits ? classes_of(set) : std::vector<std::string>{};
   bool binary = classes.size() == 2 && width == 1;  // one logit
   if (!binary && classes.size() != width) classes.clear();
   bool named = set.size() > 0 && !set.sample_name(0).empty();

@@ -1,6 +1,7 @@
 #include "cli/run_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -45,9 +46,10 @@ class Line {
     at_ = end;
     skip();
     if (key.empty() || !eat('=')) fail("not `key = value`", "such as: epochs = 3");
-    std::string value = eat('[') ? list() : one();
+    std::vector<std::string> items;
+    std::string value = eat('[') ? list(items) : one();
     if (!empty()) fail(fmt::format("unexpected text after the value of '{}'", key), "one key and one value per line");
-    return {key, value, where_};
+    return {key, value, where_, items};
   }
 
  private:
@@ -63,14 +65,13 @@ class Line {
   [[noreturn]] void fail(const std::string& what, const std::string& remedy) const {
     throw invalid(fmt::format("{}: {}", where_, what), remedy);
   }
-  std::string list() {
-    std::string all;
+  std::string list(std::vector<std::string>& items) {
     while (!eat(']')) {
-      if (!all.empty() && !eat(','))
+      if (!items.empty() && !eat(','))
         fail("the array is not closed", "close the array on the same line: [784, 512, 10]");
-      all += (all.empty() ? "" : ",") + one();
+      items.push_back(one());
     }
-    return all;
+    return fmt::format("{}", fmt::join(items, ","));
   }
   std::string one() {
     if (empty()) fail("the value is missing", "such as: epochs = 3");
@@ -150,6 +151,8 @@ std::vector<Setting> from_json(const std::string& path, const std::string& text)
     std::string where = fmt::format("{}:{}", path, line);
     if (!seen.insert(key).second) throw twice(where, key);
     all.push_back({key, value_of(document.at(key), where, key), where});
+    if (document.at(key).is_array())
+      for (const auto& item : document.at(key)) all.back().items.push_back(value_of(item, where, key));
   }
   return all;
 } catch (const nlohmann::json::parse_error& e) {

@@ -12,7 +12,8 @@ namespace tutti::cli {
 /// The value of one option, as on the command line.
 struct Setting {
   std::string key, value;
-  std::string where;  ///< "run.toml:3", for messages
+  std::string where;                    ///< "run.toml:3", for messages
+  std::vector<std::string> items = {};  ///< of a list, whose value joins them by commas
 };
 
 /// Reads a file of `key = value` lines (TOML without tables; arrays of numbers or texts become lists with commas), or

@@ -164,7 +164,7 @@ data::OpenOptions RunOptions::open_options(bool judged, bool labelled) const {
   how.whole = other && !typed("test-fraction") && !typed("test-data");
   how.labelled = labelled || !how.whole;  // the training run divided the samples that have labels
   how.scaled = !definition().weights && weights_file().empty();
-  if (how.vocabulary.empty() && data::takes_option(data, "test-data")) how.vocabulary = initial_vocabulary();
+  if (how.vocabulary.empty() && data::takes_option(data, "columns")) how.vocabulary = initial_vocabulary();
   if (typed("tokenizer") || data::takes_tokenizer(data)) how.tokenizer = tokenizer;
   if (data::takes_context(data))
     how.context = context || !definition().context ? context : definition().context(model_options());
@@ -188,6 +188,10 @@ data::Sources RunOptions::read_data(bool judged, bool labelled) try {
   for (const std::string& note : all.train->notes) print_err("{}\n", note);
   for (const std::string& note : all.test->notes)
     if (std::ranges::find(all.train->notes, note) == all.train->notes.end()) print_err("{}\n", note);
+  auto before = nlohmann::json::parse(vocabulary_, nullptr, false);
+  if (before.is_object() && before.contains("scaled") && before["scaled"] == true && all.train->vocabulary.empty())
+    throw invalid(fmt::format("--data {}: the model was trained on a table, whose numbers it standardises", data),
+                  "give a table: csv:FILE");
   vocabulary_ = all.train->vocabulary;
   if (std::string& normalise = texts.at("normalise"); normalise == "data") normalise = measured(*all.train);
   return all;
@@ -269,7 +273,7 @@ void RunOptions::validate_each() const {
   tutti::check(trainer);
   for (auto [option, given] : machine_)  // refuses the values that mean "not set"
     if (!given->empty()) option->expect(option->number(trainer));
-  OptionTexts known = texts;
+  OptionTexts known = effective_texts();
   if (text("normalise") == "data") known.erase("normalise");  // measured by read_data()
   TrainerOptions parsed;
   parse_texts(parsed, known);
@@ -324,11 +328,19 @@ Optimizer RunOptions::make_optimizer() const {
   return o;
 }
 
+OptionTexts RunOptions::effective_texts() const {
+  OptionTexts all = texts;
+  if (parse_number<int64_t>(text("lora")).value_or(1) == 0)
+    for (const char* option : {"lora-alpha", "lora-dropout", "lora-targets"})
+      if (!typed(option) || parse_number<double>(text(option)).value_or(1) == 0) all.erase(option);
+  return all;
+}
+
 TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   const ModelSize& chosen = definition().size(size);
   TrainerOptions t = trainer;
   t.optimizer = make_optimizer();
-  parse_texts(t, texts, total_steps > 0 ? total_steps : -1);
+  parse_texts(t, effective_texts(), total_steps > 0 ? total_steps : -1);
   t.eval_batch = fixed_batch().value_or(chosen.eval_batch);
   // Logits of a large vocabulary need much memory: a smaller training batch also limits the evaluation batch.
   int64_t part = trainer.batch / parts_of(trainer);

@@ -33,6 +33,8 @@ struct RunOptions {
   std::string device = "auto", fallback;
   int threads = 0;
 
+  /// The texts to parse: those of --lora-alpha and its like count only with --lora, unless they were typed.
+  OptionTexts effective_texts() const;
   /// The text of an option with a parser.
   const std::string& text(std::string_view option) const { return texts.find(option)->second; }
   /// Declares them on a subcommand. All but --device, --fallback, --threads, --workers and --prefetch are remembered in

@@ -64,7 +64,7 @@ void TrainCommand::check_options() const {
   if (ranks.writes())
     check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
                              Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
-  if (!adapters.empty() && run.text("lora") == "0")
+  if (!adapters.empty() && !run.trainer_options().lora)
     throw invalid(fmt::format("--adapters {}: the run trains no adapters", adapters), "enable adapters: --lora 8");
   if (norms < 0) throw invalid(fmt::format("--norms {}: expected a number of steps", norms), "0 or more");
   if (norms > 0 && log_dir.empty())

@@ -1,6 +1,7 @@
 // The loop of a training run: epochs, evaluation, saving, logs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -262,6 +263,8 @@ class EpochLoop {
     due_.restart(trainer_.steps());
   }
 
+  double training_seconds() const { return run_seconds_ * static_cast<double>(c_.run.trainer.batch); }
+
   void remember_epoch() {
     nlohmann::ordered_json entry{
         {"epoch", trainer_.position().epoch + !epoch_ended()}, {"step", trainer_.steps()}, {"loss", out_.result.loss}};
@@ -270,7 +273,7 @@ class EpochLoop {
       entry["metrics"] = out_.score.metrics;
     }
     entry["samples_per_s"] = out_.result.samples_per_second;
-    entry["seconds"] = run_seconds_;
+    entry["seconds"] = training_seconds();
     out_.history.push_back(std::move(entry));
   }
 
@@ -294,8 +297,8 @@ class EpochLoop {
           fmt::format("the test loss has not fallen for {} epochs (--patience): done", c_.best.evaluations_since_best));
     if (out_.on_target)
       progress_.print(fmt::format("--target {}: reached after {} steps and {:.1f} s of training", c_.target,
-                                  trainer_.steps(), run_seconds_));
-    out_.seconds = run_seconds_;
+                                  trainer_.steps(), training_seconds()));
+    out_.seconds = training_seconds();
     out_.cut_short = trainer_.steps() < total_ && !out_.converged && !out_.on_target;
     if (out_.epochs == 0 && !c_.no_eval && !out_.cut_short) {  // resumed a finished run
       out_.score = trainer_.evaluate(*data_.test);
@@ -326,10 +329,16 @@ class EpochLoop {
 
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
                                           ProgressLine& progress) {
-  if (!target.empty())
-    Goal::parse(target).expect_one_of(Programs(run.make_task(*data.test), program_options(run.trainer_options()))
-                                          .declare(form_of(*data.test, "test", false))
-                                          .metrics);
+  if (!target.empty()) {
+    std::vector<std::string> metrics = Programs(run.make_task(*data.test), program_options(run.trainer_options()))
+                                           .declare(form_of(*data.test, "test", false))
+                                           .metrics;
+    if (auto mse = std::ranges::find(metrics, "mse"); mse != metrics.end()) {  // evaluate() reports these two for it
+      *mse = "rmse";
+      metrics.emplace_back("r2");
+    }
+    Goal::parse(target).expect_one_of(metrics);
+  }
   catch_signals();
   return EpochLoop(*this, trainer, data, total, progress).run();
 }

@@ -164,7 +164,7 @@ class OnnxTask {
     for (const Port& p : model_->inputs) {
       auto setting = options_.settings.find(p.name);
       TensorType type = given.at(p.name).value.type();
-      if (setting == options_.settings.end()) type.shape[*axes_.of(p)] += 1;
+      if (auto axis = axes_.of(p); axis && setting == options_.settings.end()) type.shape[*axis] += 1;
       inputs[p.name] = {g.feed(p.name, type), setting == options_.settings.end() ? nullptr : &setting->second};
     }
     LowerOptions o{.outputs = {name}};

@@ -9,7 +9,7 @@
 # SOFTCUDA_CHECK=LIST     uninitialised, races: slower checks; bounds and barriers are always checked
 # SOFTCUDA_SEED=N         streams and graph nodes run in a random order that the rules allow
 # SOFTCUDA_REPORT=1       prints launches and time of each kernel
-# Exit code: the command's; 2: a bad argument, or the library or NVRTC is missing.
+# Exit code: the command's; 2: a bad argument, or the library is missing.
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 build="$root/build/release"

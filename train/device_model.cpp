@@ -1,9 +1,11 @@
 #include "train/device_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "core/base/option_text.h"
 #include "train/feeds.h"
@@ -22,6 +24,15 @@ Runner open(const Device& device, const TrainerOptions& o) try {
   return Runner(device, session_options(o.device_options, o.precision), o.fallback);
 } catch (const Error& e) {
   rethrow_open(e, device, o.precision);
+}
+
+/// What a program holds as constants beside the set's name and size; "" if there is nothing.
+std::string constants_of(const InputLayout& form, const std::vector<double>& weights) {
+  std::string all;
+  for (double w : weights) all += fmt::format(" {}", w);
+  for (const data::Column& c : form.columns)
+    if (!c.mean.empty()) all += fmt::format("{} {} {}", c.name, fmt::join(c.mean, " "), fmt::join(c.deviation, " "));
+  return all.empty() ? "" : fmt::format(".{:x}", std::hash<std::string>()(all));
 }
 
 }  // namespace
@@ -74,6 +85,7 @@ void DeviceModel::bind(const data::Source& set) {
   // fast path: train() with few steps calls this each time
   if (std::ranges::find(bound_, binding) != bound_.end()) return;
   set.check();
+  expect_same_scales(set);
   ModelSignature found = programs_.declare(binding.form);
   for (const auto& [column, limit] : found.limits) set.check_within(column, limit);
   if (!declared_) declare(found);
@@ -85,6 +97,17 @@ void DeviceModel::bind(const data::Source& set) {
   }
   if (bound_.size() == 2) bound_.erase(bound_.begin());
   bound_.push_back(std::move(binding));
+}
+
+void DeviceModel::expect_same_scales(const data::Source& set) {
+  for (const data::Column& c : set.columns()) {
+    auto [known, first] = scales_.try_emplace(c.name, c.mean, c.deviation);
+    if (first || known->second == std::pair(c.mean, c.deviation)) continue;
+    throw invalid(fmt::format("data set '{}': the column '{}' is {}, but it was {} in the set before", set.name, c.name,
+                              c.mean.empty() ? "not standardised" : "standardised by its own mean and deviation",
+                              known->second.first.empty() ? "not standardised" : "standardised by others"),
+                  "open the set with the vocabulary of the training set");
+  }
 }
 
 std::unique_ptr<CompiledGraph> DeviceModel::prepare(const Graph& g, Profiler* profiler) {
@@ -119,14 +142,16 @@ InputLayout DeviceModel::form_for(const data::Source& set, bool training) {
 DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, int64_t batch) {
   bool training = kind == Kind::training;
   InputLayout form = intended_form(set, training);
-  std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
+  const std::vector<double> weights = training ? class_weights(options_, set) : std::vector<double>{};
+  std::string key = fmt::format("{}.{}{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "",
+                                constants_of(form, weights));
   auto it = compiled_.find(key);
   if (it != compiled_.end()) {
     upload(it->second, set);
     return it->second;
   }
   form = form_for(set, training);
-  if (training) form.class_weights = class_weights(options_, set);
+  form.class_weights = weights;
   auto start = Clock::now();
   if (training && loaded_) {
     expect_same_training(*loaded_, options_.optimizer, options_.precision);

@@ -126,6 +126,9 @@ class DeviceModel {
   HostTensors weights_;  // initial parameters, until they are written to the device
   std::string weights_from_;
   bool initialized_ = false;
+  /// Throws Error(invalid) if a column is standardised by other numbers than that of an earlier set.
+  void expect_same_scales(const data::Source& set);
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> scales_;  // Column::mean and deviation
   std::vector<Bound> bound_;            // the last two, for runs that alternate between training and evaluation
   std::vector<std::string> elsewhere_;  // nodes that run on fallback devices, and on which one
   std::set<std::string> fallback_devices_;

@@ -55,7 +55,7 @@ struct SweepCommand {
         fixed.push_back(s);
         continue;
       }
-      std::vector<std::string> values = split(s.value, ',');
+      std::vector<std::string> values = s.items;
       if (values.empty()) throw invalid(fmt::format("{}: {} has no values", s.where, s.key), "such as [0.01, 0.1]");
       axes.emplace_back(option, values);
     }
@@ -92,31 +92,37 @@ struct SweepCommand {
     if (fs::exists(path) && data::read_file(path, "") != text)
       throw invalid(fmt::format("--output {}: holds the runs of a sweep with other fixed options (fixed.toml)", output),
                     "name another folder");
-    fs::create_directories(output);
+    make_folder(output);
     write_target(path, text);
+  }
+
+  static void make_folder(const std::string& folder) {
+    std::error_code failure;
+    fs::create_directories(folder, failure);
+    if (failure)
+      throw invalid(fmt::format("--output: cannot make the folder {}: {}", folder, failure.message()),
+                    "name a folder that can be written; the values in a run's name may be too long");
   }
 
   /// Trains in a process of its own, or goes on from the checkpoint of a stopped run.
   Ending train(const Combination& c, const std::string& folder) const {
     const std::string checkpoint = folder + "/run.safetensors";
     std::vector<std::string> words = {"tutti", "train"};
-    if (fs::exists(checkpoint)) {
-      words.insert(words.end(), {"--resume", checkpoint});
-    } else {
-      for (const Setting& s : fixed) words.insert(words.end(), {"--set", s.key + "=" + s.value});
-      for (const auto& [option, value] : c) words.insert(words.end(), {"--set", option + "=" + value});
-    }
+    if (fs::exists(checkpoint)) words.insert(words.end(), {"--resume", checkpoint});
+    for (const Setting& s : fixed) words.insert(words.end(), {"--set", s.key + "=" + s.value});
+    for (const auto& [option, value] : c) words.insert(words.end(), {"--set", option + "=" + value});
     words.insert(words.end(), {"--checkpoint", checkpoint, "--log-dir", folder, "--quiet", "--json"});
     std::vector<char*> pointers = pointers_to(words);
     const std::string messages = folder + "/messages.txt";
     ChildProcess process([&] {
+      setpgid(0, 0);  // the terminal's Ctrl-C goes to this process, which passes one signal on
       dup2(open("/dev/null", O_RDWR | O_CLOEXEC), STDOUT_FILENO);
       dup2(open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDERR_FILENO);
       execv("/proc/self/exe", pointers.data());
     });
     bool told = false;
     while (!process.ends_by(deadline_in(0.2)))
-      if (interrupted() && !std::exchange(told, true)) process.kill(SIGTERM);  // it saves, and ends
+      if (interrupted() && !std::exchange(told, true)) ::kill(process.id(), SIGTERM);  // it saves, and ends
     return process.wait();
   }
 
@@ -141,7 +147,7 @@ struct SweepCommand {
       print_err("{}  {}: done before\n", progress, name);
       return r;
     }
-    fs::create_directories(folder);
+    make_folder(folder);
     Ending ending = train(c, folder);
     auto r = finished();
     if (r)
@@ -171,15 +177,23 @@ struct SweepCommand {
     }
     const bool cut = interrupted();
     release_signals();
+    if (runs.empty() && cut) return print_err("stopped; the same command goes on\n"), cut_off;
     if (runs.empty())
       throw Error(Code::internal, fmt::format("none of {} runs finished", all.size()),
                   fmt::format("see {}/*/messages.txt", output));
-    sort_by(runs, !sort.empty() ? sort : runs[0].number("test_loss") ? "test_loss" : "loss");
+    sort_by(runs, runs[0].number("test_loss") ? "test_loss" : "loss");
+    std::optional<Error> unsorted;
+    try {
+      if (!sort.empty()) sort_by(runs, sort);
+    } catch (const Error& e) {  // the runs are shown anyway
+      unsorted = e;
+    }
     if (json)
       print_json(document_of(runs));
     else
       print_out("{}", table_of(runs));
     write_target(report, page_of(runs));
+    if (unsorted) throw *unsorted;
     if (cut) print_err("stopped; the same command goes on\n");
     return cut ? cut_off : failures > 0 ? stopped : done;
   }

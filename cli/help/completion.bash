@@ -2,6 +2,9 @@
 _tutti() {
   local IFS=$'\n'
   COMPREPLY=($("${COMP_WORDS[0]}" completion --at "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null))
-  [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$2"))
+  [ ${#COMPREPLY[@]} -gt 0 ] && return
+  COMPREPLY=($(compgen -f -- "$2"))
+  compopt -o filenames 2>/dev/null
 }
-complete -o filenames -F _tutti tutti
+COMP_WORDBREAKS=${COMP_WORDBREAKS//:}  # onednn:0 and csv:FILE are one word
+complete -F _tutti tutti

@@ -73,7 +73,10 @@ struct HelpCommand {
   }
 
   int write_man_pages() const {
-    std::filesystem::create_directories(man);
+    std::error_code failure;
+    std::filesystem::create_directories(man, failure);
+    if (failure)
+      throw invalid(fmt::format("--man {}: {}", man, failure.message()), "name a folder that can be written");
     write_target(man + "/tutti.1", man_page(*app));
     for (const CLI::App* sub : app->get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); }))
       write_target(fmt::format("{}/tutti-{}.1", man, sub->get_name()), man_page(*sub));

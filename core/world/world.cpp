@@ -90,6 +90,7 @@ struct World::Impl {
       }
       expect_company(number, begun, ending);
     }
+    stopped = 0;
     waited += Seconds(Clock::now() - called).count();
   }
 

@@ -34,7 +34,10 @@ namespace tutti {
 namespace {
 
 size_t axis_at(Value x, int64_t axis) { return static_cast<size_t>(normalize_axis(axis, x.rank())); }
-int64_t size_at(Value x, int64_t axis) { return x.shape()[axis_at(x, axis)]; }
+int64_t size_at(Value x, int64_t axis) {
+  if (x.rank() == 0) throw invalid("a scalar has no axes", "use a tensor of rank 1 or more");
+  return x.shape()[axis_at(x, axis)];
+}
 
 void expect_rank(const char* what, Value x, size_t least) {
   if (x.rank() < least)

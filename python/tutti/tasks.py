@@ -67,4 +67,4 @@ def binary_classification(model: nn.Module, label: str = "label", inputs: Sequen
 
 def regression(model: nn.Module, target: str = "target", inputs: Sequence[str] = ("input",)) -> _core.Task:
     """The mean squared error of the model's output against a float column of its shape."""
-    return _supervised(model, lambda y, batch: _core.regressed(y, batch, target), inputs, target)
+    return _supervised(model, lambda y, batch: _core.regressed(y, batch, target), inputs, target, ["mae", "mse"])

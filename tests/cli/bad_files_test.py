@@ -134,7 +134,7 @@ class BadCheckpoints(harness.Case):
         self.file.unlink()
         self.both_fail([self.file, "no such checkpoint"])
         self.file.mkdir()
-        self.both_fail([self.file, "not a regular file"])
+        self.both_fail([self.file, "a folder"])
 
     def test_cut_short(self):
         for keep in (0, 5, 100, len(self.whole) - 1):

@@ -62,9 +62,25 @@ class Sweep(harness.Case):
         again = self.sweep(text, "--json")
         self.assertEqual(again.stderr.count("done before"), 3, again.stderr)
         self.assertEqual([r["state_hash"] for r in json.loads(again.stdout)["runs"]], [r["state_hash"] for r in runs])
+        (self.folder / "out/lr=0.02,seed=1/run.json").unlink()
+        longer = text.replace("epochs = 2", "epochs = 2\ntarget = \"loss=0.000001\"")
+        (self.folder / "out/fixed.toml").unlink()
+        resumed = json.loads(self.sweep(longer, "--json").stdout)["runs"]
+        self.assertEqual({r["name"] for r in resumed if r["target"]}, {"lr=0.02,seed=1"})  # resumed with the file's options
+        self.assertEqual({r["device"] for r in resumed}, {"reference:0"})
+        (self.folder / "out/fixed.toml").unlink()
+        self.assertEqual(self.sweep(text).returncode, 0)
         other = self.sweep(text.replace("epochs = 2", "epochs = 1"))
         self.assertEqual(other.returncode, 2)
         self.assertIn("other fixed options", other.stderr)
+
+    def test_values_with_commas(self):
+        runs = json.loads(self.sweep(SWEEP.replace("layers = [32, 16, 4]", 'sweep-layers = ["32,16,4", "32,8,4"]'), "--json").stdout)["runs"]
+        self.assertEqual({r["name"] for r in runs}, {"layers=32,16,4", "layers=32,8,4"})
+        result = self.sweep(SWEEP + "sweep-lr = [0.01]\n", "--sort", "acuracy", "--output", self.folder / "other")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("did you mean", result.stderr)
+        self.assertTrue((self.folder / "other/index.html").exists())
 
     def test_some_at_random(self):
         text = SWEEP.replace("epochs = 2", "steps = 2") + f"sweep-lr = {[0.001 * k for k in range(1, 20)]}\n"

@@ -118,6 +118,8 @@ class Saving(harness.Case):
         self.assertEqual(run["target"] | {"seconds": 0}, {"target": "accuracy=0.9", "reached": True, "step": run["steps"],
                                                           "samples": 512 * len(history), "seconds": 0})
         self.assertFalse(run["stopped"])
+        for before, now in zip([{"seconds": 0}, *history], history):
+            self.assertAlmostEqual((now["seconds"] - before["seconds"]) * now["samples_per_s"], 512, delta=1)
         missed = self.json("train", *harness.MLP, "--device", "reference", "--epochs", "1", "--target", "loss=0.0001")
         self.assertEqual(missed["target"], {"target": "loss=0.0001", "reached": False})
         for target, parts in (("acc=1", ["acc=1", "METRIC>=VALUE"]), ("accuracy", ["a metric and a value"]),

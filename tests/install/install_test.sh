@@ -25,7 +25,7 @@ for manifest in "$build"/lib/tutti/plugins/*.json; do  # every plugin of the bui
   grep -q "^$name:0" "$work/devices" || { echo "no device of plugin $name"; exit 1; }
 done
 if command -v readelf >/dev/null; then
-  find "$prefix" -type f \( -name '*.so*' -o -name tutti -o -name tutti-probe \) -exec readelf -d {} + 2>/dev/null >"$work/dynamic"
+  find "$prefix" -type f \( -name '*.so*' -o -path '*/bin/tutti' -o -name tutti-probe \) -exec readelf -d {} + 2>/dev/null >"$work/dynamic"
   if grep -E 'R(UN)?PATH' "$work/dynamic" | grep -F "${build%/build/*}"; then
     echo "an installed file points into the build or source folder"
     exit 1

@@ -171,7 +171,7 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
     expect_parts(text, c.parts);
   }
   expect_parts(error_of(f / "nothing"), {f / "nothing", "no such checkpoint"});
-  expect_parts(error_of(f.path()), {f.path(), "not a regular file"});
+  expect_parts(error_of(f.path()), {f.path(), "a folder, expected a safetensors file"});
 }
 
 // Whatever byte is damaged, the answer is a checkpoint or an Error.

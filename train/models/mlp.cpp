@@ -43,7 +43,8 @@ Task task(const ModelOptions& o, const data::Source& train) {
                   option_text("layers", std::to_string(numbers) + layers.substr(layers.find(','))));
   std::vector<data::Column> columns = train.columns();
   auto target = std::ranges::find(columns, "target", &data::Column::name);
-  if (target != columns.end() && target->type == TensorType{DType::f32, {}}) {
+  const bool labelled = std::ranges::find(columns, "label", &data::Column::name) != columns.end();
+  if (!labelled && target != columns.end() && target->type == TensorType{DType::f32, {}}) {
     if (sizes.back() != 1)
       throw invalid(fmt::format("{}: the output size is {}, but {} has one real target", option_text("layers", layers),
                                 sizes.back(), o.data),

@@ -19,8 +19,8 @@ class Layout:
     leaves: list
     spec: object
 
-    def unpacked(self, floats):
-        """The module's outputs, of the floats of a program."""
+    def unpacked(self, floats, narrow=None):
+        """The module's outputs, of the floats of a program. `narrow`: the dtype of mixed precision, whose outputs are float32."""
         at, found = 0, []
 
         def take(shape):
@@ -37,7 +37,7 @@ class Layout:
             if dtype.is_complex:
                 found.append(torch.complex(take(shape), take(shape)))
             elif dtype.is_floating_point:
-                found.append(take(shape).to(dtype))
+                found.append(take(shape).to(torch.float32 if dtype == narrow else dtype))
             else:
                 found.append((take(shape).to(torch.int64) * 65536 + take(shape).to(torch.int64)).to(dtype))
         return pytree.tree_unflatten(found, self.spec)

@@ -343,7 +343,7 @@ class Step:
             floats = self._trainer._core.predict(source)[0]
         self._layouts.setdefault(source.name, self._traced.layout)
         self._traced.checks.tell(floats[1])
-        return self._layouts[source.name].unpacked(floats[2:])
+        return self._layouts[source.name].unpacked(floats[2:], _NARROW.get(self._options.get("precision")))
 
     def evaluate(self, *args):
         """The loss of one batch in evaluation: the inputs, then the targets."""
