@@ -127,9 +127,9 @@ Known known_images(const std::string& vocabulary) {
 Listing unlabelled_images(const fs::path& path) {
   Listing all;
   if (!is_folder(path)) all.files.push_back(path.string());
-  if (is_folder(path) && !class_names(path).empty()) return all;  // files beside folders are ignored
-  for (const fs::path& file : is_folder(path) ? entries(path) : std::vector<fs::path>())
-    if (!is_folder(file)) all.files.push_back(file.string());
+  const auto files = is_folder(path) ? entries(path) : std::vector<fs::path>();
+  if (std::ranges::any_of(files, is_folder)) return all;  // files beside folders are ignored
+  for (const fs::path& file : files) all.files.push_back(file.string());
   all.labels.resize(all.files.size());
   return all;
 }
