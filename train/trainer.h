@@ -43,6 +43,7 @@ struct TUTTI_API TrainerOptions {
   std::shared_ptr<World> world = {};
   int64_t recompute = 0;   ///< blocks, from the first, whose activations are recomputed (ProgramOptions::recompute)
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch too, with a program of its own
+  bool balance = false;    ///< weights each class by samples / (classes * samples of the class) in training
   uint64_t seed = 1;
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
@@ -52,8 +53,7 @@ struct TUTTI_API TrainerOptions {
   std::string augment = {};
   /// Normalization of the model's input images. Checkpoints store it; load() refuses one with other numbers.
   std::optional<nn::Normalise> normalise = {};
-  double mixup = 0;      ///< alpha of nn::Mixup, for classifiers of images; 0: off
-  bool balance = false;  ///< weights each class by samples / (classes * samples of the class) in training
+  double mixup = 0;                                        ///< alpha of nn::Mixup, for classifiers of images; 0: off
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;
