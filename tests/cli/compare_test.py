@@ -77,7 +77,7 @@ class Sweep(harness.Case):
     def test_values_with_commas(self):
         runs = json.loads(self.sweep(SWEEP.replace("layers = [32, 16, 4]", 'sweep-layers = ["32,16,4", "32,8,4"]'), "--json").stdout)["runs"]
         self.assertEqual({r["name"] for r in runs}, {"layers=32,16,4", "layers=32,8,4"})
-        result = self.sweep(SWEEP + "sweep-lr = [0.01]\n", "--sort", "acuracy", "--output", self.folder / "other")
+        result = self.sweep(SWEEP + "sweep-lr = [0.01]\n", "--sort", "test_los", "--output", self.folder / "other")
         self.assertEqual(result.returncode, 2)
         self.assertIn("did you mean", result.stderr)
         self.assertTrue((self.folder / "other/index.html").exists())
