@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/number.h"
+#include "cli/onnx_port.h"
 #include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
@@ -15,24 +16,9 @@
 namespace tutti::cli {
 namespace {
 
-std::string type_text(const onnx::Port& p) {
-  auto dtype = onnx::dtype_of(p.type);
-  return dtype ? std::string(name(*dtype)) : onnx::element_name(p.type);
-}
-
-/// "input u8[batch, 1, 28, 28]".
-std::string port_text(const onnx::Port& p) {
-  std::string sizes;
-  for (size_t k = 0; k < p.shape.size(); ++k) {
-    const std::string& open = p.symbols[k].empty() ? "?" : p.symbols[k];
-    sizes += (k ? ", " : "") + (p.shape[k] < 0 ? open : std::to_string(p.shape[k]));
-  }
-  return fmt::format("{} {}[{}]", p.name, type_text(p), sizes);
-}
-
 std::string ports_text(const std::vector<onnx::Port>& ports) {
   std::string text;
-  for (const onnx::Port& p : ports) text += (text.empty() ? "" : ", ") + port_text(p);
+  for (const onnx::Port& p : ports) text += (text.empty() ? "" : ", ") + p.name + " " + type_text(p);
   return text;
 }
 
@@ -41,7 +27,7 @@ nlohmann::ordered_json ports_json(const std::vector<onnx::Port>& ports) {
   for (const onnx::Port& p : ports) {
     nlohmann::ordered_json shape = nlohmann::ordered_json::array();
     for (int64_t size : p.shape) shape.push_back(size < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(size));
-    all.push_back({{"name", p.name}, {"dtype", type_text(p)}, {"shape", shape}});
+    all.push_back({{"name", p.name}, {"dtype", dtype_text(p)}, {"shape", shape}});
   }
   return all;
 }

@@ -97,8 +97,8 @@ std::string score_name(const EvalResult& r) {
 }
 
 std::vector<Importance> importances(Trainer& trainer, const data::Source& set, const EvalResult& result) {
-  const bool csv = set.vocabulary.find("\"categories\"") != std::string::npos;
-  std::vector<Feature> features = csv ? features_of(set, data::table_code(set.vocabulary)) : features_of(set);
+  std::vector<Feature> features =
+      data::is_table_code(set.vocabulary) ? features_of(set, data::table_code(set.vocabulary)) : features_of(set);
   if (features.empty() || set.size() < 2)
     throw invalid(fmt::format("--importance: {} is not a table with at least two samples", set.name),
                   "omit it, or use data of the form csv:FILE");

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/onnx_port.h"
 #include "cli/print.h"
 #include "cli/run_file.h"
 #include "core/base/text.h"
@@ -93,16 +94,6 @@ Contents of_npz(const std::string& path) {
   return all;
 }
 
-/// "f32[batch, 1, 28, 28]".
-std::string port_text(const onnx::Port& p) {
-  std::string sizes;
-  for (size_t k = 0; k < p.shape.size(); ++k)
-    sizes += (k ? ", " : "") + (p.shape[k] >= 0        ? std::to_string(p.shape[k])
-                                : p.symbols[k].empty() ? "?"
-                                                       : p.symbols[k]);
-  return fmt::format("{}[{}]", onnx::element_name(p.type), sizes);
-}
-
 /// The tensors of all files that an index names.
 Contents of_index(const std::string& path) {
   Contents all{.format = "index of safetensors files"};
@@ -121,7 +112,7 @@ Contents of_onnx(const std::string& path) {
   Contents all{.format = fmt::format("ONNX model, opset {}", model.opset),
                .file_bytes = std::filesystem::file_size(path, error)};
   for (auto [kind, ports] : {std::pair("input", &model.inputs), std::pair("output", &model.outputs)})
-    for (const onnx::Port& p : *ports) all.metadata.push_back({p.name, kind, port_text(p)});
+    for (const onnx::Port& p : *ports) all.metadata.push_back({p.name, kind, type_text(p)});
   all.metadata.push_back({"nodes", "number", model.nodes.size()});
   for (const auto& [name, t] : model.weights)
     all.tensors.push_back({name, std::string(tutti::name(t.type.dtype)), t.type.shape, 0, num_bytes(t.type)});

@@ -15,6 +15,7 @@
 #include "data/files/checkpoint.h"
 #include "data/form.h"
 #include "data/pixels.h"
+#include "data/table.h"
 #include "graph/passes/recompute.h"
 #include "onnx/model.h"
 #include "train/fit.h"
@@ -188,8 +189,7 @@ data::Sources RunOptions::read_data(bool judged, bool labelled) try {
   for (const std::string& note : all.train->notes) print_err("{}\n", note);
   for (const std::string& note : all.test->notes)
     if (std::ranges::find(all.train->notes, note) == all.train->notes.end()) print_err("{}\n", note);
-  auto before = nlohmann::json::parse(vocabulary_, nullptr, false);
-  if (before.is_object() && before.contains("scaled") && before["scaled"] == true && all.train->vocabulary.empty())
+  if (data::is_table_code(vocabulary_) && data::table_code(vocabulary_).scaled && all.train->vocabulary.empty())
     throw invalid(fmt::format("--data {}: the model was trained on a table, whose numbers it standardises", data),
                   "give a table: csv:FILE");
   vocabulary_ = all.train->vocabulary;
@@ -332,7 +332,7 @@ OptionTexts RunOptions::effective_texts() const {
   OptionTexts all = texts;
   if (parse_number<int64_t>(text("lora")).value_or(1) == 0)
     for (const char* option : {"lora-alpha", "lora-dropout", "lora-targets"})
-      if (!typed(option) || parse_number<double>(text(option)).value_or(1) == 0) all.erase(option);
+      if (!typed(option)) all.erase(option);
   return all;
 }
 

@@ -155,6 +155,11 @@ std::string TableCode::to_text() const {
   return all.dump();
 }
 
+bool is_table_code(const std::string& vocabulary) {
+  auto all = nlohmann::json::parse(vocabulary, nullptr, false);
+  return all.is_object() && all.contains("categories");
+}
+
 TableCode table_code(const std::string& text) try {
   auto all = nlohmann::json::parse(text);
   TableCode code;

@@ -45,6 +45,8 @@ struct TableCode {
   std::string to_text() const;
 };
 
+/// Whether a data set's vocabulary is such a text.
+bool is_table_code(const std::string& vocabulary);
 /// Parses the text that a checkpoint keeps, which may be damaged. Throws Error(invalid).
 TableCode table_code(const std::string& text);
 

@@ -194,7 +194,8 @@ std::vector<TrainerOption> adapter_records() {
        .parse =
            [](T& o, const std::string& text, int64_t) {
              double alpha = number_of("lora-alpha", text);
-             if (nn::Lora& l = adapters_of(o, "lora-alpha", text); alpha != 0) l.alpha = alpha;
+             if (alpha == 0) return;  // the default, however it is written
+             adapters_of(o, "lora-alpha", text).alpha = alpha;
              o.lora->check();
            },
        .doc = "LoRA alpha; the scale is alpha / rank (0: twice the rank)",
@@ -203,7 +204,9 @@ std::vector<TrainerOption> adapter_records() {
        .group = "Training",
        .parse =
            [](T& o, const std::string& text, int64_t) {
-             adapters_of(o, "lora-dropout", text).dropout = number_of("lora-dropout", text);
+             double p = number_of("lora-dropout", text);
+             if (p == 0) return;
+             adapters_of(o, "lora-dropout", text).dropout = p;
              o.lora->check();
            },
        .doc = "Dropout probability of the adapters' inputs, in [0, 1)",

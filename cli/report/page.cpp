@@ -1,11 +1,11 @@
 #include "cli/report/page.h"
-#include "cli/metrics.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "bench/page_style.h"
+#include "cli/metrics.h"
 #include "cli/report/line_chart.h"
 #include "core/base/printable.h"
 #include "core/base/text.h"

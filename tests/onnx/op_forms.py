@@ -4,8 +4,6 @@
 usage: op_forms.py OP_CASES NODE_CASES | op_forms.py OP_CASES --onnxruntime     77: no onnxruntime (scripts/onnx-cases.sh)
 """
 import collections
-import glob
-import os
 import pathlib
 import subprocess
 import sys
@@ -14,16 +12,7 @@ import tempfile
 
 def runtime(folder):
     """The worst difference per op, as a part of 1e-5 + 1e-4 of the largest element; returns how many cases fail."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    made = os.environ.get("TUTTI_ONNX_CASES") or os.path.join(cache, "tutti", "onnx-cases")
-    sys.path += glob.glob(made + ".env/lib/python3*/site-packages")
-    try:
-        import numpy as np
-        import onnx.numpy_helper
-        import onnxruntime
-    except ImportError as e:
-        print(e)
-        sys.exit(1 if "onnxruntime" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
+    from runtime import np, onnx, onnxruntime, quiet
 
     def tensor(path):
         t = onnx.TensorProto()
@@ -39,9 +28,7 @@ def runtime(folder):
                 skipped += 1  # NumPy has no bf16; checker and runtime do not agree about tensors without elements
                 continue
             onnx.checker.check_model(model, full_check=True)
-            options = onnxruntime.SessionOptions()
-            options.log_severity_level = 4
-            session = onnxruntime.InferenceSession(str(case / "model.onnx"), options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(str(case / "model.onnx"), quiet(), providers=["CPUExecutionProvider"])
             data = case / "test_data_set_0"
             fed = {i.name: tensor(data / f"input_{k}.pb") for k, i in enumerate(session.get_inputs())}
             for k, y in enumerate(session.run(None, fed)):
