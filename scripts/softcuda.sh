@@ -7,6 +7,7 @@
 #
 # SOFTCUDA_MAJOR=7 or 9   PTX for compute_75, or compute_90 (default)
 # SOFTCUDA_CHECK=LIST     uninitialised, races: slower checks; bounds and barriers are always checked
+# SOFTCUDA_INSTRUCTIONS=N instructions of a warp between two barriers after which it counts as stuck
 # SOFTCUDA_SEED=N         streams and graph nodes run in a random order that the rules allow
 # SOFTCUDA_REPORT=1       prints launches and time of each kernel
 # Exit code: the command's; 2: a bad argument, or the library is missing.

@@ -229,7 +229,7 @@ class Tables(harness.Case):
             (self.folder / name).write_bytes(onnx.read_bytes())
             d = self.json("inspect", self.folder / name)
             self.assertRegex(d["format"], r"ONNX model, opset \d+")
-            self.assertEqual(d["metadata"]["input"], {"type": "input", "value": "FLOAT[batch, 1, 12, 12]"})
+            self.assertEqual(d["metadata"]["input"], {"type": "input", "value": "f32[batch, 1, 12, 12]"})
         empty = self.folder / "empty"
         empty.mkdir()
         self.fails(2, [empty, "no file of weights", "empty"], "inspect", empty)

@@ -194,12 +194,14 @@ void shuffle_down(Warp& w, const Instruction& i) {
   for (int l = 0; l < lanes; ++l) old[static_cast<size_t>(l)] = from[l];
   for (uint32_t bits = w.active; bits; bits &= bits - 1) {
     int l = std::countr_zero(bits);
-    if (members[l] & ~w.active)
+    if ((members[l] & ~w.active) || !(members[l] >> l & 1))
       w.block->fail(CUDA_ERROR_LAUNCH_FAILED, "a shuffle that only some of its lanes reach", w, i, l);
     int segment = static_cast<int>(clamp[l] >> 8 & 31);
     int last = (l & segment) | (static_cast<int>(clamp[l] & 31) & ~segment);
     int source = l + static_cast<int>(delta[l] & 31);
     bool inside = source <= last;
+    if (!(members[l] >> (inside ? source : l) & 1))
+      w.block->fail(CUDA_ERROR_LAUNCH_FAILED, "a shuffle from a lane that is not a member", w, i, l);
     w.words(i.d)[l] = old[static_cast<size_t>(inside ? source : l)];
     if (i.d2 >= 0) w.words(i.d2)[l] = inside;
   }

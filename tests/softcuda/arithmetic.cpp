@@ -14,7 +14,8 @@ constexpr auto times = [](auto a, auto b) { return a * b; };
 constexpr auto over = [](auto a, auto b) { return a / b; };
 constexpr auto negative = [](auto a) { return 0 - a; };
 constexpr auto opposite = [](auto a) { return -a; };
-constexpr auto multiply_add = [](auto a, auto b, auto c) { return a * b + c; };
+constexpr auto wrapping_times = [](auto a, auto b) { return 1u * a * b; };  // uint16_t would become a signed int
+constexpr auto multiply_add = [](auto a, auto b, auto c) { return 1u * a * b + c; };
 constexpr auto fused32 = [](float a, float b, float c) { return __builtin_fmaf(a, b, c); };
 constexpr auto fused64 = [](double a, double b, double c) { return __builtin_fma(a, b, c); };
 constexpr auto smaller = [](auto a, auto b) { return b < a ? b : a; };
@@ -72,7 +73,7 @@ void add_wrapping(Opcodes& table, const std::string& u, const std::string& s) {
   for (const std::string& t : {u, s}) {
     table["add." + t] = make_binary<U, U, U, plus>();
     table["sub." + t] = make_binary<U, U, U, minus>();
-    table["mul.lo." + t] = make_binary<U, U, U, times>();
+    table["mul.lo." + t] = make_binary<U, U, U, wrapping_times>();
     table["mad.lo." + t] = make_ternary<U, U, U, U, multiply_add>();
   }
   table["neg." + s] = make_unary<U, U, negative>();

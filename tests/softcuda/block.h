@@ -21,7 +21,7 @@ struct Grid {
   Size3 blocks, threads;
   std::vector<unsigned char> parameters;
   uint64_t launch = 0;                      ///< number of the launch
-  uint64_t most_instructions = 1ull << 32;  ///< of a warp; one that takes more is stuck
+  uint64_t most_instructions = 1ull << 32;  ///< of a warp between two barriers; one that takes more is stuck
 };
 
 class BlockRun {

@@ -18,11 +18,12 @@ T to_integral(T x, Rounding rounding) {
   }
 }
 
-/// Saturates; a NaN becomes 0.
+/// Saturates. A NaN becomes 0 or, if either type has 64 bits, the highest bit alone.
 template <class To, class From>
 To to_integer(From x, Rounding rounding) {
   From whole = to_integral(x, rounding);
-  if (whole != whole) return 0;
+  if (whole != whole)
+    return sizeof(From) == 8 || sizeof(To) == 8 ? static_cast<To>(uint64_t{1} << (8 * sizeof(To) - 1)) : To{0};
   constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;  // max + 1, exact
   if (whole >= above) return std::numeric_limits<To>::max();
   if (whole < static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();

@@ -129,7 +129,7 @@ int Decoder::constant(uint64_t bits, bool wide) {
   return at->second;
 }
 
-uint64_t Decoder::immediate(const std::string& text, Type type) const {
+uint64_t Decoder::immediate(const std::string& text) const {
   auto number = [&](size_t skip, int base) {
     uint64_t x = 0;
     auto [end, error] = std::from_chars(text.data() + skip, text.data() + text.size(), x, base);
@@ -143,13 +143,13 @@ uint64_t Decoder::immediate(const std::string& text, Type type) const {
   if (std::isdigit(static_cast<unsigned char>(text[0]))) return number(0, 10);
   auto at = symbols_.find(text);
   if (at == symbols_.end()) refuse("an unknown operand " + text);
-  return type == Type::none ? 0 : at->second;
+  return at->second;
 }
 
 int Decoder::source(const std::string& text, Type type) {
   if (text.empty()) refuse("an operand is missing");
   if (text[0] == '%') return destination(text, type);
-  uint64_t bits = immediate(text, type);
+  uint64_t bits = immediate(text);
   return constant(is_wide(type) ? bits : static_cast<uint32_t>(bits), is_wide(type));
 }
 
@@ -157,7 +157,7 @@ void Decoder::address(const std::string& text, Instruction& i) {
   if (text.size() < 3 || text.front() != '[' || text.back() != ']') refuse("an unknown address " + text);
   std::string base = text.substr(1, text.size() - 2);
   if (size_t plus = base.find('+'); plus != std::string::npos) {
-    i.offset = static_cast<int64_t>(immediate(base.substr(plus + 1), Type::u64));
+    i.offset = static_cast<int64_t>(immediate(base.substr(plus + 1)));
     base.resize(plus);
   }
   if (base[0] == '%') {
@@ -165,7 +165,7 @@ void Decoder::address(const std::string& text, Instruction& i) {
     i.base = r.slot;
     i.base_wide = r.wide;
   } else {
-    i.offset += static_cast<int64_t>(immediate(base, Type::u64));
+    i.offset += static_cast<int64_t>(immediate(base));
   }
 }
 
@@ -258,9 +258,9 @@ void Decoder::shuffle(const Operands& operands, Instruction& i) {
 }
 
 void Decoder::load_parameter(std::string_view opcode, const Operands& operands, Instruction& i) {
-  Type type = type_named(opcode.substr(opcode.rfind('.') + 1));
+  Type type = type_named(opcode.substr(std::string_view("ld.param.").size()));
   i.run = parameter_handler(type);
-  if (!i.run) refuse(std::string(opcode) + " is not implemented");
+  if (type == Type::none || !i.run) refuse(std::string(opcode) + " is not implemented");
   i.d = destination(operands[0], type);
   std::string name = operands[1].substr(1, operands[1].size() - 2);
   auto at = std::find_if(function_.parameters.begin(), function_.parameters.end(),

@@ -36,7 +36,7 @@ class Decoder {
   int destination(const std::string& name, Type type);
   int source(const std::string& text, Type type);
   int constant(uint64_t bits, bool wide);
-  uint64_t immediate(const std::string& text, Type type) const;
+  uint64_t immediate(const std::string& text) const;
   void address(const std::string& text, Instruction& i);
   bool special(std::string_view opcode, const Operands& operands, Instruction& i);
   void move_halves(const Operands& operands, Instruction& i);

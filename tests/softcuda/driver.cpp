@@ -29,6 +29,7 @@ struct Device {
   Memory memory;
   cuda::CudaApi rules;  // streams, events, graphs, contexts
   std::string fault;
+  CUresult faulted = CUDA_SUCCESS;  // the code of `fault`
   uint64_t launches = 0, random = 0;
   std::map<std::string, Use> uses;
 };
@@ -40,6 +41,7 @@ double now() {
 
 CUresult broken(CUresult result, const std::string& text) {
   device->fault = text;
+  device->faulted = result;
   std::fprintf(stderr, "softcuda: %s\n", text.c_str());
   fake::fault(result);
   return result;
@@ -86,8 +88,8 @@ CUresult error_name(CUresult result, const char** text) {
   return CUDA_SUCCESS;
 }
 
-CUresult error_text(CUresult, const char** text) {
-  *text = device->fault.empty() ? "software CUDA" : device->fault.c_str();
+CUresult error_text(CUresult result, const char** text) {
+  *text = result != device->faulted ? "software CUDA" : device->fault.c_str();
   return CUDA_SUCCESS;
 }
 
@@ -166,6 +168,7 @@ CUresult load(CUmodule* module, const void* image) {
     return CUDA_SUCCESS;
   } catch (const InvalidPtx& e) {
     device->fault = std::string("PTX: ") + e.what();
+    device->faulted = CUDA_ERROR_INVALID_PTX;
     std::fprintf(stderr, "softcuda: %s\n", device->fault.c_str());
     return CUDA_ERROR_INVALID_PTX;
   }
@@ -258,7 +261,8 @@ Settings settings_from_environment() {
 }
 
 cuda::CudaApi open(const Settings& settings) {
-  device = new Device{settings, Memory(settings.checks), fake::cuda(), {}, 0, settings.seed, {}};  // never destroyed
+  device =
+      new Device{settings, Memory(settings.checks), fake::cuda(), {}, {}, 0, settings.seed, {}};  // never destroyed
   fake::State& state = fake::reset();
   state.capability = settings.major * 10 + 9;
   state.memory = device_bytes;

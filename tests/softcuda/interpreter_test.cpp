@@ -113,6 +113,7 @@ TEST(Interpreter, NamesWhatItLacks) {
   };
   EXPECT_THAT(message(kernel("lg2.approx.f32 %f1, %f2;\n")), HasSubstr("in test: the instruction lg2.approx.f32"));
   EXPECT_THAT(message(kernel("add.ftz.f32 %f1, %f2, %f3;\n")), HasSubstr("add.ftz.f32 is not implemented"));
+  EXPECT_THAT(message(kernel("ld.param.volatile.u64 %rd4, [out];\n")), HasSubstr("is not implemented"));
   EXPECT_THAT(message(kernel("ld.global.relaxed.gpu.u32 %r2, [%rd2];\n")), HasSubstr("is not implemented"));
   EXPECT_THAT(message(kernel("add.s32 %rd1, %r1, 1;\n")), HasSubstr("another width"));
   EXPECT_THAT(message(kernel("bra $L_none;\n")), HasSubstr("an unknown label $L_none"));

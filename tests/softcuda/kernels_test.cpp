@@ -52,9 +52,11 @@ class Kernels : public testing::TestWithParam<const char*> {
   void run_all(const std::vector<Case>& all, size_t every) {
     if (!nvrtc_) return;
     bool each = std::getenv("TUTTI_ALL_CASES") != nullptr;
+    size_t ran = 0;
     for (size_t n = 0; n < all.size(); n += each ? 1 : every) {
       const Case& c = all[n];
       if (!each && elements(c) > 20000) continue;
+      ++ran;
       SCOPED_TRACE(c.name);
       try {
         LaunchList work = c.make(codegen::cases::target(codegen::Language::cuda_c(), false));
@@ -64,6 +66,7 @@ class Kernels : public testing::TestWithParam<const char*> {
         ADD_FAILURE() << e.what();
       }
     }
+    EXPECT_GT(ran, 0u);
   }
   const cuda::NvrtcApi* nvrtc_ = nullptr;
 };
@@ -74,7 +77,7 @@ TEST_P(Kernels, ReductionsAgreeWithFloat64) { run_all(codegen::cases::reduce_cas
 TEST_P(Kernels, ProductsAgreeWithFloat64) { run_all(codegen::cases::matmul_cases(), 24); }
 TEST_P(Kernels, ConvolutionsAgreeWithFloat64) { run_all(codegen::cases::conv_cases(), 24); }
 TEST_P(Kernels, PoolsAgreeWithFloat64) { run_all(codegen::cases::pool_cases(), 8); }
-TEST_P(Kernels, RecurrencesAgreeWithFloat64) { run_all(codegen::cases::recurrence_cases(), 100); }
+TEST_P(Kernels, RecurrencesAgreeWithFloat64) { run_all(codegen::cases::recurrence_cases(), 7); }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, Kernels, testing::Values("compute_75", "compute_90"),
                          [](const auto& info) { return std::string(info.param); });
@@ -139,7 +142,7 @@ std::string undetected(const cuda::NvrtcApi& api, std::vector<Case> cases, const
     try {
       run_kernels(api, "compute_90", all_checks, work, c.inputs, c.expected, changes);
     } catch (const Fault& e) {
-      return std::string(e.what()).find(kernel) != std::string::npos ? "" : e.what();
+      return planted && std::string(e.what()).find(kernel) != std::string::npos ? "" : e.what();
     }
     if (planted) return c.name + ": not found";
   }

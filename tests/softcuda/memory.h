@@ -7,9 +7,10 @@
 
 namespace tutti::softcuda {
 
-/// Costly checks; bounds, alignment, barriers and endless loops are always checked.
+/// Costly checks; bounds, alignment, barriers and endless loops without a barrier are always
+/// checked.
 struct Checks {
-  bool uninitialised = false;  ///< reads of bytes that nobody wrote
+  bool uninitialised = false;  ///< reads of global and shared bytes that nobody wrote
   bool races = false;          ///< two threads touch a byte, one writes it, and no barrier is between them
 };
 /// Of a list separated by commas. Throws std::invalid_argument naming the words that are allowed.

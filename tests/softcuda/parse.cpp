@@ -53,6 +53,8 @@ Variable variable(const std::string& line) {
     std::istringstream in(line.substr(list + 1, line.find('}') - list - 1));
     for (std::string x; std::getline(in, x, ',');)
       v.values.push_back(static_cast<unsigned char>(number(words_of(x).at(0))));
+  } else if (line.find('=') != std::string::npos) {
+    throw InvalidPtx("an initial value that is not a list");
   }
   v.values.resize(v.bytes);
   return v;
@@ -99,6 +101,8 @@ class Parser {
     if (words[0] == ".global" || words[0] == ".const" || words[0] == ".visible") {
       auto entry = std::find(words.begin(), words.end(), ".entry");
       if (entry != words.end()) return begin(words.at(static_cast<size_t>(entry - words.begin()) + 1), l);
+      if (words[0] != ".const" && std::find(words.begin(), words.end(), ".global") == words.end())
+        throw InvalidPtx("a declaration that is not implemented: " + l);
       Variable v = variable(l);
       Data& data = module_->data[v.name];
       data = {v.name, v.values, v.alignment, std::make_unique<unsigned char[]>(v.bytes + v.alignment), 0};

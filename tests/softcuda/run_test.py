@@ -113,7 +113,7 @@ class Models(Case):
 
 
 if __name__ == "__main__":
-    if why := missing():
+    if "NVRTC" in (why := missing() or ""):  # anything else is a fault, which the tests show
         print("skipped: the software CUDA device cannot be used:", why)
         sys.exit(77)
     unittest.main()
