@@ -53,7 +53,8 @@ struct ExportCommand {
     Task task = run.make_task(*data.train);
     TrainerOptions trained = run.trainer_options();
     onnx::Model model;
-    if (run.model.ends_with(".onnx") && !fixed && !trained.normalise) {  // the file it came from, with other weights
+    if (is_onnx_file(run.model) && !fixed && !trained.normalise &&
+        trained.precision != Precision::f64) {  // the file it came from, with other weights
       std::string bytes = onnx::retrained(run.model, file, task, trained, form, output);
       model = onnx::parse(bytes, output);
       write_whole_file(output, bytes);

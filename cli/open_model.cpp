@@ -26,6 +26,8 @@ const char* const model_files = "an ONNX file (.onnx) or a description of layers
 
 bool is_model_file(const std::string& name) { return form_of(name) != nullptr; }
 
+bool is_onnx_file(const std::string& name) { return form_of(name) == &forms[0]; }
+
 std::shared_ptr<const ModelDef> open_model(const std::string& name, const std::string& text) {
   if (!text.empty()) return std::make_shared<const ModelDef>(described_model(text, name));
   if (const Form* f = form_of(name)) return std::make_shared<const ModelDef>(f->read(name));

@@ -11,6 +11,8 @@ namespace tutti::cli {
 extern const char* const model_files;
 /// Whether a model's name is a file path, by its extension.
 bool is_model_file(const std::string& name);
+/// Whether it is the path of an ONNX file, also under another name.
+bool is_onnx_file(const std::string& name);
 /// The registered model of that name, or the model in the file of that path. `text`: a description stored in a
 /// checkpoint, used instead of the file. Throws Error(invalid).
 std::shared_ptr<const ModelDef> open_model(const std::string& name, const std::string& text = {});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/model_file.h"
+#include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/predictions.h"
 #include "cli/print.h"
@@ -29,7 +30,7 @@ struct PredictCommand {
     const data::Source& set = of_training ? *data.train : *data.test;
     // Every output of an ONNX model by its name, where the file has names.
     auto joined =
-        output.ends_with(".npz") && run.model.ends_with(".onnx") ? std::make_shared<onnx::JoinedOutputs>() : nullptr;
+        output.ends_with(".npz") && is_onnx_file(run.model) ? std::make_shared<onnx::JoinedOutputs>() : nullptr;
     Task task = model.task(set, false);
     if (joined) {
       auto whole = std::make_shared<const onnx::Model>(onnx::read(run.model));
@@ -40,7 +41,7 @@ struct PredictCommand {
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
     if (output.ends_with(".csv"))
-      write_whole_file(output, predictions_csv(set, y, !run.model.ends_with(".onnx")));
+      write_whole_file(output, predictions_csv(set, y, !is_onnx_file(run.model)));
     else if (output.ends_with(".npz"))
       write_npz(output, joined ? onnx::parted(y, *joined) : HostTensors{{"output", y}});
     else

@@ -1,7 +1,7 @@
 // Where a model's inputs and outputs have the axis of the batch: seldom elsewhere than first, but not never.
 #pragma once
-#include <functional>
 #include <optional>
+#include <string>
 
 #include "onnx/model.h"
 

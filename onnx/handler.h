@@ -115,6 +115,8 @@ int64_t axis_of(const Context& c, int64_t axis, size_t rank);
 Value from_end(Value index, int64_t size);
 /// NumPy's matmul: a vector is a row on the left and a column on the right; its axis is removed from the result.
 Value product(Value a, Value b);
+/// Numbers of the node as a constant i32[n].
+Value integers_value(const Context& c, const Ints& numbers);
 /// Casts x to f32 if it is not a float.
 Value as_float(Value x);
 

@@ -167,7 +167,7 @@ class OnnxTask {
       if (auto axis = axes_.of(p); axis && setting == options_.settings.end()) type.shape[*axis] += 1;
       inputs[p.name] = {g.feed(p.name, type), setting == options_.settings.end() ? nullptr : &setting->second};
     }
-    LowerOptions o{.outputs = {name}};
+    LowerOptions o{.outputs = {name}, .dropout = [](Value x, double, const std::string&) { return x; }};
     o.weight = [](Graph& graph, const std::string& weight, const HostTensor& value) {
       HostTensor t = trains(value) ? HostTensor{} : narrowed(value, weight);
       return trains(value) ? graph.feed("weight " + weight, value.type) : graph.constant(t.type, t.bytes);
@@ -209,15 +209,16 @@ class OnnxTask {
 HostTensors parted(const HostTensor& prediction, const JoinedOutputs& joined) {
   HostTensors all;
   const int64_t samples = prediction.type.shape.at(0), row = prediction.type.shape.at(1);
+  const auto size = static_cast<int64_t>(size_of(prediction.type.dtype));
   int64_t at = 0;
   for (const auto& [name, shape] : joined) {
     const int64_t width = num_elements(shape) / shape.at(0);
     HostTensor& t = all[name];
-    t.type = {DType::f32, shape};
+    t.type = {prediction.type.dtype, shape};
     t.type.shape[0] = samples;
     for (int64_t k = 0; k < samples; ++k) {
-      auto begin = prediction.bytes.begin() + (k * row + at) * 4;
-      t.bytes.insert(t.bytes.end(), begin, begin + width * 4);
+      auto begin = prediction.bytes.begin() + (k * row + at) * size;
+      t.bytes.insert(t.bytes.end(), begin, begin + width * size);
     }
     at += width;
   }

@@ -34,7 +34,7 @@ std::map<std::string, HostTensor> settings_of(const Model& model, const data::So
 /// named like the inputs. Columns and results have the batch first, whatever the model has. Throws Error(invalid) for
 /// an unknown loss.
 Task task(std::shared_ptr<const Model> model, const TaskOptions& options = {});
-/// A prediction of joined outputs as one tensor per output, f32.
+/// A prediction of joined outputs as one tensor per output, of its dtype.
 HostTensors parted(const HostTensor& prediction, const JoinedOutputs& joined);
 /// The file's weights for the parameters and buffers that a trainable task of the model declares for data like `set`.
 HostTensors weights(const Model& model, const Task& task, const data::Source& set);

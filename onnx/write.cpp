@@ -149,13 +149,13 @@ std::string with_weights(const std::string& original, const HostTensors& weights
   pb::Model m;
   if (!m.ParseFromString(file_bytes(original)))
     throw invalid(original + ": is not an ONNX model, or the file is truncated", "export it again");
-  uint64_t external = 0;
+  uint64_t filled = 0;
   for (pb::Tensor& t : *m.mutable_graph()->mutable_initializer()) {
     auto it = weights.find(t.name());
     if (it == weights.end() && t.data_location() != 1) continue;
     HostTensor value = it == weights.end() ? decode(t, original, original) : it->second;
-    external += value.bytes.size();
-    expect_room(external, path);
+    filled += value.bytes.size();
+    expect_room(filled, path);
     fill(t, value);
   }
   return serialized(m, path);

@@ -15,10 +15,6 @@ Value row_of(const Context& c, const Reals& numbers) {
   return constant_of(c.graph(), {DType::f32, {static_cast<int64_t>(numbers.size())}}, numbers);
 }
 
-Value integers_of(const Context& c, const Ints& numbers) {
-  return constant_of(c.graph(), {DType::i32, {static_cast<int64_t>(numbers.size())}}, {numbers.begin(), numbers.end()});
-}
-
 /// [N, C] in f32; a vector is one row.
 Value rows(const Context& c) {
   Value x = cast(c.in(0), DType::f32);
@@ -55,7 +51,7 @@ Value transformed(const Context& c, Value scores) {
 Value label(const Context& c, Value index, const char* integers) {
   Ints classes = c.ints(integers);
   if (classes.empty()) return {};
-  return gather(integers_of(c, classes), index, 0);
+  return gather(integers_value(c, classes), index, 0);
 }
 
 size_t classes_of(const Context& c, const char* integers) {
@@ -80,7 +76,8 @@ Values linear_classifier(const Context& c) {
   auto scored = static_cast<int64_t>(std::max<size_t>(c.reals("intercepts").size(), 1));
   Value scores = linear(c, scored);
   if (scored == 1 && classes == 2) {
-    Value y = transformed(c, scores);
+    // onnxruntime leaves a single score as it is where a softmax would make it 1.
+    Value y = c.s("post_transform", "NONE").starts_with("SOFTMAX") ? scores : transformed(c, scores);
     y = concat({1.0 - y, y}, 1);
     Value index = cast(scores > 0, DType::i32);
     return {label(c, squeeze(index, {1}), "classlabels_ints"), y};
@@ -117,15 +114,15 @@ class Forest {
   /// The scores [N, results] of the leaves that the rows of x reach.
   Value scores(Value x, int64_t results, const std::string& aggregate) const {
     auto count = static_cast<int64_t>(roots_.size()), nodes = static_cast<int64_t>(trees_.size());
-    Value at = broadcast(integers_of(c_, roots_), {x.shape()[0], count});
-    Value feature = integers_of(c_, features_), limit = row_of(c_, values_);
-    Value yes = integers_of(c_, yes_), no = integers_of(c_, no_);
+    Value at = broadcast(integers_value(c_, roots_), {x.shape()[0], count});
+    Value feature = integers_value(c_, features_), limit = row_of(c_, values_);
+    Value yes = integers_value(c_, yes_), no = integers_value(c_, no_);
     for (int64_t level = 0; level < depth_; ++level) {
       Value seen = take_along_axis(x, gather(feature, at, 0), 1);
       Value taken = holds(seen, gather(limit, at, 0));
       if (std::ranges::count(missing_, 0) != static_cast<int64_t>(missing_.size()))
-        taken =
-            logical_or(taken, logical_and(isnan(seen), cast(gather(integers_of(c_, missing_), at, 0), DType::boolean)));
+        taken = logical_or(taken,
+                           logical_and(isnan(seen), cast(gather(integers_value(c_, missing_), at, 0), DType::boolean)));
       at = select(taken, gather(yes, at, 0), gather(no, at, 0));
     }
     Reals table(static_cast<size_t>(nodes * results));

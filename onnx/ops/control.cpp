@@ -17,10 +17,6 @@ Values branch(const Context& c) {
   return c.run(c.body(taken ? "then_branch" : "else_branch"), {});
 }
 
-Value scalar(const Context& c, DType dtype, int64_t x) {
-  return constant_of(c.graph(), {dtype, {}}, {static_cast<double>(x)});
-}
-
 /// Unrolled: inputs are the trip count, the condition and the carried values; the body gives the next condition, the
 /// next carried values, and one row of every scanned output.
 Values loop(const Context& c) {
@@ -36,7 +32,7 @@ Values loop(const Context& c) {
   int64_t step = 0;
   for (; going && step < count; ++step) {
     if (step >= most_steps) c.unsupported(fmt::format("a loop of more than {} steps, which are unrolled,", most_steps));
-    Values in{scalar(c, DType::i32, step), scalar(c, DType::boolean, 1)};
+    Values in{c.graph().full(DType::i32, static_cast<double>(step)), c.graph().full(DType::boolean, 1)};
     in.insert(in.end(), state.begin(), state.end());
     Values out = c.run(body, in);
     auto next = c.elements(out[0]);

@@ -100,14 +100,14 @@ Value convolution(const Context& c, Value x, Value w) {
   return convolve(c, x, w, o, c.i("group", 1), padding);
 }
 
-namespace {
-
-Value with_bias(const Context& c, Value y) {
-  if (!c.has(2)) return y;
+Value with_bias(const Context& c, Value y, size_t bias) {
+  if (!c.has(bias)) return y;
   Shape shape(y.rank(), 1);
   shape[1] = -1;
-  return y + reshape(c.in(2), shape);
+  return y + reshape(c.in(bias), shape);
 }
+
+namespace {
 
 /// The full result, cropped or padded at both ends according to `pads`, because Tutti has one padding per axis.
 Value conv_transpose(const Context& c) {

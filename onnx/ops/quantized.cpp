@@ -122,13 +122,7 @@ Value requantized(const Context& c, Value sums, size_t a_scale, size_t b_scale, 
 
 /// x, its scale, its zero point; w, the same; of y; a bias in units of the sums.
 Value quantized_convolution(const Context& c) {
-  Value y = integer_convolution(c, 0, 2, 3, 5);
-  if (c.has(8)) {
-    Shape along(y.rank(), 1);
-    along[1] = -1;
-    y = y + reshape(c.in(8), along);
-  }
-  return requantized(c, y, 1, 4, 6, 1);
+  return requantized(c, with_bias(c, integer_convolution(c, 0, 2, 3, 5), 8), 1, 4, 6, 1);
 }
 
 Value quantized_product(const Context& c) {

@@ -9,6 +9,11 @@
 #include "onnx/handler.h"
 
 namespace tutti::onnx {
+
+Value integers_value(const Context& c, const Ints& numbers) {
+  return constant_of(c.graph(), {DType::i32, {static_cast<int64_t>(numbers.size())}}, {numbers.begin(), numbers.end()});
+}
+
 namespace {
 
 Value reshaped(const Context& c) {
@@ -69,10 +74,6 @@ Value transposed(const Context& c) {
   std::iota(perm.rbegin(), perm.rend(), 0);
   perm = c.ints("perm", perm);
   return x.rank() == 0 ? x : transpose(x, perm);
-}
-
-Value integers_value(const Context& c, const Ints& numbers) {
-  return constant_of(c.graph(), {DType::i32, {static_cast<int64_t>(numbers.size())}}, {numbers.begin(), numbers.end()});
 }
 
 Value shape_of(const Context& c) {

@@ -27,5 +27,7 @@ Value convolve(const Context& c, Value x, Value w, const Windows& windows, int64
 
 /// The convolution that the node's attributes say, without its bias.
 Value convolution(const Context& c, Value x, Value w);
+/// y [N, C, …] plus the input `bias`, one number per channel, if the node has it.
+Value with_bias(const Context& c, Value y, size_t bias = 2);
 
 }  // namespace tutti::onnx

@@ -65,7 +65,7 @@ def cases():
         yield case("LinearClassifier", x, [("l", INT64), "p"], coefficients=floats(10).tolist(), intercepts=floats(2).tolist(),
                    classlabels_ints=[4, 7], post_transform=post)
         yield case("LinearRegressor", x, ["y"], coefficients=floats(10).tolist(), intercepts=floats(2).tolist(), targets=2, post_transform=post)
-    for post in ("NONE", "LOGISTIC"):
+    for post in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
         yield case("LinearClassifier", x, [("l", INT64), "p"], coefficients=floats(5).tolist(), intercepts=[0.25], classlabels_ints=[0, 1],
                    post_transform=post)
     holes = np.where(draw.random(x.shape) < 0.2, np.float32("nan"), x).astype(np.float32)

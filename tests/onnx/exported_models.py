@@ -5,7 +5,6 @@ reads it back: the same numbers, bit for bit the same parameters, and a model th
 usage: exported_models.py TUTTI [--device ID] [--only MODEL]…     77: no package onnx or onnxruntime (scripts/onnx-cases.sh)
 """
 import argparse
-import glob
 import json
 import os
 import pathlib
@@ -13,17 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-made = os.environ.get("TUTTI_ONNX_CASES") or os.path.join(cache, "tutti", "onnx-cases")
-sys.path += glob.glob(made + ".env/lib/python3*/site-packages")  # behind what this Python has
-try:
-    import numpy as np
-    import onnx
-    import onnx.numpy_helper
-    import onnxruntime
-except ImportError as e:
-    print(e)
-    sys.exit(1 if "onnxruntime" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
+from runtime import np, onnx, onnxruntime
 
 ROWS = 12
 TYPES = {"F32": np.float32, "I32": np.int32, "U8": np.uint8, "U32": np.uint32}

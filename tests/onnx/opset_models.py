@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ops as opsets 7 to 12 and 24 to 26 define them: onnxruntime runs the old models; of the newest opsets, which it has not all,
-onnx's own version converter says what they were, or its reference evaluator what they give.
+"""Ops as opsets 7 to 12 and 24 to 26 define them: onnxruntime runs the old models; those of the newest
+opsets, which it has not all, are compared with NumPy.
 
 usage: opset_models.py JUDGE [--device NAME]…     77: no onnxruntime (scripts/onnx-cases.sh)
 """
