@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/base/printable.h"
@@ -72,8 +73,8 @@ void add_reads(const Node& node, std::set<std::string>& live) {
 /// The names that are read by these outputs or by a node that they need.
 std::set<std::string> live_names(const std::vector<Node>& nodes, const std::vector<std::string>& outputs) {
   std::set<std::string> live(outputs.begin(), outputs.end());
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
-    if (needed(*node, live)) add_reads(*node, live);
+  for (size_t k = nodes.size(); k-- > 0;)
+    if (needed(nodes[k], live)) add_reads(nodes[k], live);
   return live;
 }
 
