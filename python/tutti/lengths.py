@@ -14,6 +14,8 @@ class Buckets:
         self.sizes, self.axis = None if sizes is None else sorted(set(sizes)), axis
         if self.sizes is not None and (not self.sizes or not all(isinstance(n, int) and n > 0 for n in self.sizes)):
             raise InvalidError(f"buckets of the sizes {self.sizes}", "use positive integers, such as [64, 128, 256]")
+        if axis < 0:
+            raise InvalidError(f"buckets along axis {axis}", "count axes from the front, such as axis=1")
 
     def size(self, length: int) -> int:
         """The size that a length is padded to."""
@@ -34,7 +36,8 @@ class Buckets:
             values = value if isinstance(value, (tuple, list)) else [value] * len(batch)
             if len(values) != len(batch):
                 raise InvalidError(f"{len(values)} values for {len(batch)} arrays", "give one, or one for each")
-            return type(batch)(self(x, v) for x, v in zip(batch, values))
+            padded = [self(x, v) for x, v in zip(batch, values)]
+            return type(batch)(*padded) if hasattr(batch, "_fields") else type(batch)(padded)
         if batch.ndim <= self.axis:
             return batch
         missing = self.size(batch.shape[self.axis]) - batch.shape[self.axis]

@@ -1,8 +1,11 @@
 """tutti.from_torch beside PyTorch's own loop: inputs, outputs and losses of many kinds, evaluation, options, integers, operators."""
+import collections
 import copy
 import tempfile
 import unittest
 import warnings
+
+import numpy as np
 
 from faithful_test import DEVICE, F, Faithful, Reverse, Two, X, Y, nn, sgd, torch  # (leaves where PyTorch is missing)
 
@@ -136,6 +139,11 @@ class Interface(Faithful):
                     if i == 5:
                         step.save(f"{folder}/a.safetensors")
                         step.load(f"{folder}/a.safetensors")
+                    if i == 6:  # two of three steps are pending
+                        step.save(f"{folder}/b.safetensors")
+                        again = copy.deepcopy(module)
+                        step = tutti.from_torch(again, X, loss=nn.CrossEntropyLoss(), optimizer=optimizer(again), device=DEVICE, accumulate=3)
+                        step.load(f"{folder}/b.safetensors")
             self.same_state(step, twin)
             held, right = step.optimizer_state_dict()["state"][0], theirs.state_dict()["state"][0]
             for key, value in right.items():
@@ -221,6 +229,9 @@ class Interface(Faithful):
             make(accumulate=0)
         with self.assertRaisesRegex(tutti.InvalidError, "accumulate with precision=\"f16\""):
             make(accumulate=2, precision="f16")
+        for key in ("clip_norm", "clip_value", "ema"):
+            with self.assertRaisesRegex(tutti.InvalidError, f"accumulate with {key}"):
+                make(accumulate=2, **{key: 0.5})
         with self.assertRaisesRegex(tutti.InvalidError, "accumulate without an optimizer of torch.optim"):
             make(accumulate=2, optimizer=tutti.optim.SGD(lr=0.1))
         scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
@@ -317,6 +328,60 @@ class Operators(Faithful):
                 theirs.step()
                 self.assertAlmostEqual(step(x, Y), wanted.item(), delta=1e-5)
             self.same_state(step, twin)
+
+    def test_assertions(self):
+        """A step that an assertion refuses counts nowhere; one in evaluation alone does not touch training."""
+        class Counted(Two):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm1d(8)
+
+            def between(self, h):
+                torch._assert_async((h.abs() < 100).all(), "h is large")
+                return self.norm(h)
+
+        torch.manual_seed(0)
+        module = Counted()
+        twin = copy.deepcopy(module)
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.Adam(module.parameters(), lr=0.01, eps=1e-4), device=DEVICE)
+        theirs = torch.optim.Adam(twin.parameters(), lr=0.01, eps=1e-4)
+        for x in (X, X * 1e4, X):
+            if x.abs().max() > 100:
+                with self.assertRaisesRegex(tutti.InvalidError, "h is large"):
+                    step(x, Y)
+                continue
+            theirs.zero_grad()
+            wanted = F.cross_entropy(twin(x), Y)
+            wanted.backward()
+            theirs.step()
+            self.assertAlmostEqual(step(x, Y), wanted.item(), delta=1e-5)
+        self.same_state(step, twin)
+        self.assertEqual(step.state_dict()["norm.num_batches_tracked"], 2)
+
+        class Evaluated(Two):
+            def forward(self, x):
+                y = super().forward(x)
+                if not self.training:
+                    torch._assert_async((y.abs() < 1e6).all(), "y is large")
+                return y
+
+        module = Evaluated()
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.SGD(module.parameters(), lr=0.01), device=DEVICE)
+        for x in (X, X[:8]):
+            step.evaluate(x, Y[:len(x)])
+            step(x, Y[:len(x)])
+        with self.assertRaisesRegex(tutti.InvalidError, "needs an optimizer of torch.optim"):
+            tutti.from_torch(Counted(), X, loss=nn.CrossEntropyLoss(), optimizer=tutti.optim.SGD(lr=0.1), device=DEVICE)(X, Y)
+
+    def test_buckets(self):
+        pad = tutti.buckets()
+        out = pad({"a": np.ones((2, 5)), "b": torch.ones(2, 3)}, {"b": -100})
+        self.assertEqual((out["a"].shape, tuple(out["b"].shape)), ((2, 8), (2, 4)))
+        self.assertEqual((out["a"][0, 5:].tolist(), out["b"][0].tolist()), ([0, 0, 0], [1, 1, 1, -100]))
+        Pair = collections.namedtuple("Pair", "x y")
+        self.assertEqual(pad(Pair(np.ones((1, 3)), np.ones(2))).x.shape, (1, 4))
+        with self.assertRaisesRegex(tutti.InvalidError, "axis -1: count axes from the front"):
+            tutti.buckets(axis=-1)
 
     def test_windows(self):
         class Windows(nn.Module):

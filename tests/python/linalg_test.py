@@ -60,6 +60,13 @@ class Sequences(Techniques):
                 step = tutti.from_torch(module, log_probs, loss=loss, optimizer=torch.optim.SGD(module.parameters(), lr=0.0), device="onednn")
                 ours, theirs = step.evaluate(log_probs, targets), loss(log_probs, targets).item()
                 self.assertTrue(ours == theirs or abs(ours - theirs) < 1e-4 * abs(theirs), (ours, theirs))
+                twin = Identity()
+                loss(twin(log_probs), targets).backward()
+                if torch.isnan(twin.scale.grad):
+                    with self.assertRaisesRegex(tutti.NotFiniteError, "'scale' is NaN"):
+                        step(log_probs, targets)
+                else:
+                    step(log_probs, targets)
 
     def test_lengths_that_do_not_fit(self):
         class Packed(nn.Module):

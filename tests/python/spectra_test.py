@@ -47,6 +47,21 @@ class Spectra(Techniques):
         held = step.optimizer_state_dict()["state"][0]["exp_avg"]
         self.assertEqual((held.dtype, held.shape), (torch.complex64, (4, 2, 5)))
 
+    def test_real_and_complex_operands(self):
+        class Mixed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(8, 6)
+
+            def forward(self, x):
+                y = self.head(x)
+                wave = torch.exp(1j * y) + y / (1 + 2j)
+                wave = torch.where(y > 0, wave, 1) + wave.masked_fill(y < 0.2, 1)
+                turned = (1 + 2j) * y + torch.nn.functional.pad(wave, (1, 0))[:, :-1]
+                return torch.view_as_real(turned * wave).flatten(1) + torch.angle(y).repeat(1, 2) + torch.conj_physical(y).repeat(1, 2)
+
+        self.beside(Mixed, X, torch.randn(len(X), 12), loss=nn.MSELoss(), optimizer=lambda m: torch.optim.SGD(m.parameters(), lr=1e-3))
+
     def test_special_functions(self):
         self.tried("dirichlet_kl", "gamma", "student_t", "special_functions")
 

@@ -71,7 +71,7 @@ def _part(x, which, fill):
         return parts(x)[which]
     if isinstance(x, (list, tuple)):
         return type(x)(_part(y, which, fill) for y in x)
-    return parts(x)[which] if isinstance(x, complex) or fill and isinstance(x, float) else x
+    return parts(x)[which] if isinstance(x, complex) or fill and _number(x) else x
 
 
 def call(c, name, args, kwargs):
@@ -82,7 +82,9 @@ def call(c, name, args, kwargs):
         error = UnsupportedError(f"{name} of complex numbers", "compute it of the real and imaginary part: torch.view_as_real")
         error.operations = [(name, 1, [])]
         raise error
-    fill = name.split(".")[0] in ("constant_pad_nd", "pad", "masked_fill", "where")
+    fill = name.split(".")[0] in ("masked_fill", "where")
+    if name == "constant_pad_nd.default" and len(args) > 2:  # its sizes stay numbers
+        args = [*args[:2], complex(args[2])]
     re, im = (_ALIKE[name](c, *_part(list(args), which, fill), **{k: _part(v, which, fill) for k, v in kwargs.items()}) for which in (0, 1))
     return [Complex(*p) for p in zip(re, im)] if isinstance(re, (list, tuple)) else Complex(re, im)
 
@@ -130,7 +132,7 @@ def imag(c, x):
 
 @own("_conj.default", "conj.default", "conj_physical.default", "_conj_physical.default")
 def conj(c, x):
-    return Complex(x.re, ops.neg(x.im))
+    return Complex(x.re, ops.neg(x.im)) if isinstance(x, Complex) else x
 
 
 @own("resolve_conj.default", "resolve_neg.default")
@@ -182,18 +184,16 @@ for _name, _how in {"add": _added(1, False), "sub": _added(-1, False), "rsub": _
 
 
 def _product(a, b):
-    if _number(b) or isinstance(b, Value):
-        return a.re * b, a.im * b
-    if _number(a) or isinstance(a, Value):
-        return b.re * a, b.im * a
     (ar, ai), (br, bi) = parts(a), parts(b)
+    if _number(b) or isinstance(b, Value):
+        return ar * br, ai * br
+    if _number(a) or isinstance(a, Value):
+        return br * ar, bi * ar
     return ar * br - ai * bi, ar * bi + ai * br
 
 
 @own("mul.Tensor", "mul.Scalar")
 def mul(c, a, b):
-    if not any_complex([a, b]):  # a real tensor and a complex number cannot reach here
-        return Complex(*parts(a * b))
     return make(c, *_product(a, b))
 
 
@@ -214,7 +214,11 @@ def div(c, a, b):
 
 @own("pow.Tensor_Scalar", "square.default")
 def power(c, x, n=2):
-    if n == int(n) and 0 < abs(n) <= 16:
+    if isinstance(n, complex):
+        raise UnsupportedError("a power with a complex exponent", "write it as torch.exp(n * torch.log(x))")
+    if n == 0:
+        return _filled(c, 1)
+    if n == int(n) and abs(n) <= 16:
         y = x
         for _ in range(abs(int(n)) - 1):
             y = Complex(*_product(y, x))
@@ -230,7 +234,8 @@ def size(c, x):
 
 @own("angle.default")
 def angle(c, x):
-    return ops.atan2(x.im, x.re)
+    re, im = parts(x)
+    return ops.atan2(im, re)
 
 
 @own("sgn.default")
@@ -251,7 +256,7 @@ def log(c, x):
     return Complex(ops.log(x.re * x.re + x.im * x.im) * 0.5, angle(c, x))
 
 
-@own("eq.Tensor", "eq.Scalar", "ne.Tensor", "ne.Scalar")
+@own("eq.Tensor", "eq.Scalar")
 def equal(c, a, b):
     (ar, ai), (br, bi) = parts(a), parts(b)
     return ops.logical_and(ops.equal(ar, br), ops.equal(ai, bi))

@@ -205,7 +205,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     last = torch.where((torch.arange(2) == 1) & (target_lengths == 0)[:, None], torch.tensor(_NEVER, dtype=log_probs.dtype), last)
     loss = -torch.logsumexp(last, 1)
     lost = loss > -_NEVER / 2
-    loss = torch.where(lost, torch.zeros(()) if zero_infinity else torch.full((), float("inf")), torch.where(lost, loss.new_zeros(()), loss))
+    # PyTorch's gradient of an infinite loss is NaN.
+    loss = torch.where(lost, torch.zeros(()), loss) if zero_infinity else loss * torch.where(lost, torch.full((), float("inf")), torch.ones(()))
     if reduction == 1:
         return (loss / target_lengths.clamp_min(1)).mean()
     return loss.sum() if reduction == 2 else loss[0] if single else loss

@@ -200,8 +200,6 @@ def searchsorted(c, boundaries, x, out_int32=False, right=False, side=None, sort
 
 def _searched(boundaries, x, right):
     """How many of the boundaries, along the last axis, are below x (or, on the right, not above it)."""
-    if not isinstance(x, Value):
-        x = boundaries.like(float(x))
     boundaries, x = promoted(boundaries, x)
     many = len(boundaries.shape) > 1
     edges = ops.reshape(boundaries, shape=[*boundaries.shape[:-1], 1, boundaries.shape[-1]] if many else [1] * len(x.shape) + [-1])

@@ -56,6 +56,10 @@ def _options(options):
         raise InvalidError(f"accumulate={every!r}", "use the number of steps whose gradients make one update, such as 4")
     if every > 1 and options.get("precision") in ("f16", torch.float16):
         raise InvalidError("accumulate with precision=\"f16\"", "use precision=\"bf16\", or hand in the whole batch at once")
+    for key in ("clip_norm", "clip_value", "ema"):
+        if every > 1 and options.get(key):
+            raise InvalidError(f"accumulate with {key}, which would apply to every step, not to every update",
+                               "step(…, clip_norm=…) clips what was accumulated")
     _scaled(options)
     if options.get("nan_check"):
         raise InvalidError("from_torch has no nan_check: it runs earlier steps again, whose batches are gone",
@@ -96,6 +100,7 @@ class Step:
         self.module, self.loss = module, loss
         self._inputs = _tuple(example_inputs)
         self._options, self._every = _options(dict(options))
+        self._loaded = None  # a checkpoint of which nothing is on the device yet
         self._training, self._pending = True, 0  # eval(); steps whose gradients wait for an update
         self._traced = TracedModule(module, self._inputs, loss, _NARROW.get(self._options.get("precision")))
         own = [n for n, p in loss.named_parameters() if p.requires_grad] if isinstance(loss, torch.nn.Module) else []
@@ -167,17 +172,28 @@ class Step:
             return
         core, self._source = self._trainer._core, source
         core.prepare(source)
+        kept = set(core.kept)
+        self._asserts = Checks.STATE in kept
+        if self._asserts and self._followed is None:  # only a followed optimizer leaves a refused step out
+            raise InvalidError("the module asserts something of its tensors, which needs an optimizer of torch.optim",
+                               "from_torch(…, optimizer=torch.optim.…)")
         if self._compiled:
             return
-        kept, self._compiled = set(core.kept), True
+        self._compiled, self._loaded = True, None
         for name in kept & self._carried.keys():  # of parameters that are frozen they stay here
             core.write(name, as_array(self._carried.pop(name)))
+        if Followed.PENDING in kept:
+            self._pending = int(core.read(Followed.PENDING))
         if self._done:
             core.set_steps(self._done)
             self._done = 0
 
     def _rebuild(self, why):
         """Another program, for a module or an optimizer that is not what was traced; the device's states go along."""
+        if self._loaded is not None and not self._trainer._core.states:  # nothing of the checkpoint is on the device yet
+            self._stale, self._layouts = None, {}
+            self._traced.forget()
+            return self.load(self._loaded)
         old, weights, carried = self._trainer, {}, {}
         if old._core.states and not self._told and not self._stale:
             self._told = True
@@ -314,8 +330,10 @@ class Step:
                 due = self._pending + 1 >= self._every if update is None else bool(update)
                 self._followed.send(self._trainer._core.write, clip_norm, due)
             done = self._trainer._core.train(source, 1, None)
-            if self._traced.checks.messages:
-                self._traced.checks.tell(self._trainer._core.read(Checks.STATE))
+            if self._asserts:
+                failed = int(self._trainer._core.read(Checks.STATE))
+                self._counted += failed != 0  # the device counted the step, the module's counters do not
+                self._traced.checks.tell(failed)
         if self._followed is not None:
             self._followed.optimizer._opt_called = True  # what a scheduler looks for before its own step
             self._pending = 0 if due else self._pending + 1
@@ -340,8 +358,12 @@ class Step:
         source = self._batch(inputs, (), "predict")
         self._begin()
         with predicting(), self._traced.phase(evaluating=True):
-            floats = self._trainer._core.predict(source)[0]
-        self._layouts.setdefault(source.name, self._traced.layout)
+            self._traced.layout = None  # one is set where the program is built
+            try:
+                floats = self._trainer._core.predict(source)[0]
+            finally:
+                if self._traced.layout is not None:
+                    self._layouts[source.name] = self._traced.layout
         self._traced.checks.tell(floats[1])
         return self._layouts[source.name].unpacked(floats[2:], _NARROW.get(self._options.get("precision")))
 
@@ -404,12 +426,10 @@ class Step:
         self._trainer.close()
         self._open()
         self._trainer.load(path)
-        self._begun = True
+        self._begun, self._loaded = True, path
         if self._source is not None:
             with self._traced.phase(evaluating=False):
                 self._compile(self._source)
-        if Followed.PENDING in set(self._trainer._core.kept):
-            self._pending = int(self._trainer._core.read(Followed.PENDING))
 
     def close(self):
         """Frees what it holds on the device."""
