@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -24,6 +26,10 @@ namespace tutti::cli {
 namespace {
 
 bool as_json = false;
+
+/// Commands of which a launcher may start several processes: one trains in all, the others describe each rank's
+/// machine.
+const std::set<std::string> of_several = {"train", "devices", "doctor"};
 
 int exit_code(Code code) {
   return code == Code::device_lost || code == Code::timeout || code == Code::internal ? stopped : bad_input;
@@ -162,7 +168,9 @@ int run(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "train") expect_world();
   try {
     app.parse(argc, argv);
-    refuse_empty_values(*app.get_subcommands()[0]);
+    const CLI::App& sub = *app.get_subcommands()[0];
+    if (!of_several.contains(sub.get_name())) expect_one_process(sub.get_name());
+    refuse_empty_values(sub);
     return checked(action());
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return checked(app.exit(e));

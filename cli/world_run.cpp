@@ -124,6 +124,15 @@ nlohmann::ordered_json WorldRun::document(const std::string& reduce) const {
 
 void expect_world() { membership().expected = true; }
 
+void expect_one_process(const std::string& command) {
+  const Launch launch = this_launch();
+  if (launch.ranks < 2) return;
+  expect_world();
+  throw invalid(
+      fmt::format("tutti {}: is for one process, and {} started {}", command, launch.by, launch.ranks),
+      fmt::format("run it without {}; `tutti train` is for several", launch.by.substr(0, launch.by.find(' '))));
+}
+
 void hand_over(const std::string& message, const std::string& remedy, int exit_code) {
   Membership& me = membership();
   me.failed = true;
@@ -135,7 +144,7 @@ void hand_over(const std::string& message, const std::string& remedy, int exit_c
     release_signals();  // the launcher ends it
     me.world->hand_over(Error(exit_code == bad_input ? Code::invalid : Code::internal, message, remedy), exit_code);
   }
-  if (me.expected && !me.world && launched_rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  if (me.expected && !me.world && this_launch().rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
   muted = false;
 }
 

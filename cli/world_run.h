@@ -41,6 +41,8 @@ class WorldRun {
 
 /// This command line is that of a command whose processes form a world.
 void expect_world();
+/// Throws Error(invalid) if a launcher started several processes, each of which would do all that the command does.
+void expect_one_process(const std::string& command);
 /// Before an error is printed: returns where this rank is to print it. Else hands it to the rank that prints, and ends.
 void hand_over(const std::string& message, const std::string& remedy, int exit_code);
 /// Behind all that the process does; the exit code. After an error it ends the other ranks too.

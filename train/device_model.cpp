@@ -127,7 +127,10 @@ DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, i
   }
   form = form_for(set, training);
   auto start = Clock::now();
-  if (training && loaded_) expect_same_training(*loaded_, options_.optimizer, options_.precision);
+  if (training && loaded_) {
+    expect_same_training(*loaded_, options_.optimizer, options_.precision);
+    expect_same_order(*loaded_, options_.reduce, parts_of(options_), ranks_of(options_));
+  }
   Graph g = training && parts_of(options_) > 1 ? programs_.accumulation(form, batch)
             : training                         ? programs_.training(form, batch)
             : kind == Kind::prediction         ? programs_.prediction(form, batch)

@@ -11,6 +11,7 @@ namespace tutti {
 
 struct GradientSum::Sums {
   virtual ~Sums() = default;
+  virtual void begin() = 0;
   virtual void part_done(bool ran) = 0;
   virtual StepVotes finish(StepVotes mine) = 0;
 };
@@ -20,13 +21,24 @@ template <class T>
 struct GradientSum::SumsOf : Sums {
   explicit SumsOf(DeviceModel& m) : model(m), world(m.options().world.get()), ordered(m.options().reduce == "ordered") {
     states = Programs::accumulated(*model.declared(), model.options().precision);
-    for (const auto& [name, type] : states) count += static_cast<size_t>(num_elements(type.shape));
-    zeros.resize(count);
-    const std::vector<nn::Parameter>& buffers = model.declared()->buffers;
-    if (world && ordered && !buffers.empty())
-      throw invalid(fmt::format("{}: '{}' and the model's other running statistics depend on the samples of each rank",
-                                option_text("reduce", "ordered"), buffers[0].name),
-                    option_text("reduce", "fast") + ", where rank 0's count");
+    gradients = elements();
+    for (const nn::Parameter& p : model.declared()->buffers) {
+      if (!ordered) break;
+      if (p.type.dtype != states.front().second.dtype)
+        throw invalid(
+            fmt::format("{}: '{}' is {}, and only floating point numbers have a mean over the parts of a batch",
+                        option_text("reduce", "ordered"), p.name, to_string(p.type)),
+            option_text("reduce", "fast") + ", where rank 0's count");
+      states.emplace_back(p.name, p.type);
+    }
+    count = elements();
+    start.resize(count);
+  }
+
+  size_t elements() const {
+    size_t sum = 0;
+    for (const auto& [name, type] : states) sum += static_cast<size_t>(num_elements(type.shape));
+    return sum;
   }
 
   /// Calls f(state, place among all elements).
@@ -49,23 +61,36 @@ struct GradientSum::SumsOf : Sums {
     each([&](const std::string& name, size_t at, size_t bytes) { model.runner.write(name, all.data() + at, bytes); });
   }
 
+  void begin() override {
+    ran_parts = 0;
+    if (count > gradients)
+      each([&](const std::string& name, size_t at, size_t bytes) {
+        if (at >= gradients) model.runner.read(name, start.data() + at, bytes);
+      });
+  }
+
   void part_done(bool ran) override {
     if (!ordered) return;
-    parts.add(ran ? read() : zeros);
-    if (ran) write(zeros);
+    parts.add(ran ? read() : std::vector<T>(count));
+    if (ran) write(start);
+    ran_parts += ran;
   }
 
   StepVotes finish(StepVotes mine) override {
     std::vector<T> all = ordered ? parts.take() : read();
     StepVotes votes = mine;
+    auto total = static_cast<T>(ran_parts);
     if (world) {
       all.push_back(mine.stop);
       all.push_back(mine.look);
+      all.push_back(total);
       ordered ? world->all_reduce_ordered(std::span(all)) : world->all_reduce(std::span(all));
       votes = {.stop = all[count] > 0, .look = all[count + 1] > 0};
+      total = all[count + 2];
     }
+    for (size_t i = gradients; i < count; ++i) all[i] /= total;
     write(all);
-    if (world) share_buffers();
+    if (world && !ordered) share_buffers();
     return votes;
   }
 
@@ -82,9 +107,10 @@ struct GradientSum::SumsOf : Sums {
   DeviceModel& model;
   World* world;
   bool ordered;
-  std::vector<std::pair<std::string, TensorType>> states;
-  size_t count = 0;
-  std::vector<T> zeros;
+  std::vector<std::pair<std::string, TensorType>> states;  // gradients, loss, weight; in order also running statistics
+  size_t gradients = 0, count = 0;                         // elements: without, and with running statistics
+  std::vector<T> start;                                    // what every part of a step begins with
+  int64_t ran_parts = 0;
   PairwiseSum<T> parts;
 };
 
@@ -98,6 +124,7 @@ GradientSum::GradientSum(DeviceModel& model) {
 }
 GradientSum::~GradientSum() = default;
 
+void GradientSum::begin() { sums_->begin(); }
 void GradientSum::part_done(bool ran) { sums_->part_done(ran); }
 StepVotes GradientSum::finish(StepVotes mine) { return sums_->finish(mine); }
 

@@ -1,5 +1,6 @@
 // The sum of what the parts of a step accumulated, over the parts of this process in order and over the ranks of a
-// world: read from the device, added up on the host, and written back before the update.
+// world: read from the device, added up on the host, and written back before the update. In order, all parts of a step
+// begin with the same running statistics, and the step's are their mean.
 #pragma once
 #include <memory>
 
@@ -17,9 +18,11 @@ class GradientSum {
  public:
   /// Whether a run needs one: with other ranks, or where the order counts.
   static bool needed(const TrainerOptions& options);
-  /// The model's signature must be known. Throws Error(invalid) where ranks cannot train it in the order asked for.
+  /// The model's signature must be known.
   explicit GradientSum(DeviceModel& model);
   ~GradientSum();
+  /// Before the first part of a step.
+  void begin();
   /// Behind each part of this rank; `ran`: else it had no samples.
   void part_done(bool ran);
   /// Behind the last: the states are the sums of all ranks.

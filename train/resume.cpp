@@ -178,6 +178,19 @@ void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimiz
         "resume with " + option_text("precision", trained_in));
 }
 
+void expect_same_order(const Checkpoint& checkpoint, const std::string& reduce, int64_t parts, int64_t ranks) {
+  auto it = checkpoint.metadata.find("ordered_parts");
+  if (it == checkpoint.metadata.end() || reduce != "ordered" || it->second == std::to_string(parts)) return;
+  const auto before = parse_number<int64_t>(it->second).value_or(0);
+  const std::string fast = option_text("reduce", "fast");
+  throw invalid(
+      fmt::format("{}: the checkpoint was trained with {} parts of each batch, and this run has {} ({} rank{} with {} "
+                  "each): it would not give the same bits",
+                  option_text("reduce", reduce), before, parts, ranks, ranks == 1 ? "" : "s", parts / ranks),
+      before > 0 && before % ranks == 0 ? fmt::format("{}, or {}", option_text("accumulate", before / ranks), fast)
+                                        : fmt::format("a number of ranks that divides {}, or {}", before, fast));
+}
+
 void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise) {
   auto it = checkpoint.metadata.find("normalise");
   std::string trained = it == checkpoint.metadata.end() ? "none" : it->second;

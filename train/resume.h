@@ -27,6 +27,9 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
 /// Throws Error that names both sides if the optimizer or the precision differs. A checkpoint without a precision was
 /// trained in f32.
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);
+/// Throws Error that names both sides if the checkpoint is of a run with reduce = ordered, whose steps had another
+/// number of parts than those of this run, over all `ranks`.
+void expect_same_order(const Checkpoint& checkpoint, const std::string& reduce, int64_t parts, int64_t ranks);
 /// Throws Error that names both sides if the model was trained with another normalization of images.
 void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise);
 

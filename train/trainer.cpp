@@ -153,6 +153,7 @@ struct Trainer::Impl {
       store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr);
     };
     RecordedStep now{.runs = {}, .epoch = static_cast<uint32_t>(epoch), .lr = lr};
+    if (sum) sum->begin();
     for (int64_t first = 0; first < size * options.accumulate; first += size, ++draw) {
       int64_t count = std::min(size, batch.valid - first);
       if (count <= 0) {
@@ -309,6 +310,7 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
   c.metadata["optimizer"] = name(impl_->options.optimizer);
   c.metadata["precision"] = name(impl_->options.precision);
   c.metadata["position"] = to_text(impl_->position);
+  if (impl_->options.reduce == "ordered") c.metadata["ordered_parts"] = std::to_string(parts_of(impl_->options));
   if (impl_->options.normalise) c.metadata["normalise"] = impl_->options.normalise->text();
   if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
   return c;

@@ -8,12 +8,6 @@
 #include "core/base/text.h"
 
 namespace tutti {
-namespace {
-
-constexpr const char* with_mpiexec = "start it with mpiexec: mpiexec -n 2 tutti train …";
-
-}  // namespace
-
 Launch launch_of(const std::function<const char*(const char*)>& variable) {
   auto number = [&](const char* name) {
     const char* text = variable(name);
@@ -27,23 +21,24 @@ Launch launch_of(const std::function<const char*(const char*)>& variable) {
     if (int ranks = number(k.ranks); ranks > 0)
       return {number(k.rank), ranks, fmt::format("mpiexec of {}", k.mpi), k.mpi};
   if (int ranks = number("SLURM_STEP_NUM_TASKS"); ranks > 1) {
-    if (number("PMIX_RANK") >= 0) return {number("PMIX_RANK"), ranks, "srun", ""};
-    throw invalid(fmt::format("srun started {} processes that know nothing of each other", ranks),
-                  "srun --mpi=pmix tutti train …, or mpiexec -n 2 tutti train …");
+    const bool connected = number("PMIX_RANK") >= 0;
+    return {number(connected ? "PMIX_RANK" : "SLURM_PROCID"), ranks, "srun", "", connected};
   }
   if (number("WORLD_SIZE") > 1 && number("RANK") >= 0)
-    throw invalid(fmt::format("torchrun's variables are set (WORLD_SIZE={}): Tutti's processes meet over MPI",
-                              number("WORLD_SIZE")),
-                  with_mpiexec);
+    return {number("RANK"), number("WORLD_SIZE"), "torchrun", "", false};
   return {};
 }
 
 Launch this_launch() { return launch_of(std::getenv); }
 
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"})
-    if (const char* text = std::getenv(name)) return parse_number<int>(text).value_or(0);
-  return 0;
+void expect_connected(const Launch& launch) {
+  if (launch.connected) return;
+  if (launch.by == "srun")
+    throw invalid(fmt::format("srun started {} processes that know nothing of each other", launch.ranks),
+                  "srun --mpi=pmix tutti train …, or mpiexec -n 2 tutti train …");
+  throw invalid(
+      fmt::format("torchrun's variables are set (WORLD_SIZE={}): Tutti's processes meet over MPI", launch.ranks),
+      "start it with mpiexec: mpiexec -n 2 tutti train …");
 }
 
 }  // namespace tutti

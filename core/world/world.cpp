@@ -57,6 +57,7 @@ struct World::Impl {
 
   /// A launcher of another MPI is found out before MPI starts, which might wait for it.
   static const TuttiWorld& matching(const Launch& launch) {
+    expect_connected(launch);
     const TuttiWorld& table = load_world();
     if (!launch.mpi.empty() && *table.mpi && launch.mpi != table.mpi) throw separate(launch, table.mpi, 1);
     return table;

@@ -9,6 +9,9 @@ CNN = ["cnn", "--data", "synthetic:1x12x12:4:128:40", "--batch", "16"]
 GPT = ["gpt", "--size", "tiny", "--batch", "16"]
 
 
+RESNET = ["resnet18", "--size", "tiny", "--data", "synthetic:3x16x16:4:72:16", "--batch", "16"]
+
+
 class Bits(ranks.Case):
     def equal(self, args, device, worlds=((1, 4), (2, 2), (4, 1))):
         """Trains in each world of (ranks, parts) and compares state, losses and evaluation."""
@@ -29,6 +32,17 @@ class Bits(ranks.Case):
 
     def test_cnn_on_onednn(self):
         self.equal([*CNN, "--steps", "50", "--augment", "flip"], "onednn")
+
+    def test_running_statistics_are_the_mean_over_the_parts(self):
+        """4 parts of equal size have the mean of the whole batch: the first norm's running mean is that of a plain step."""
+        args = [*RESNET, "--keep-last", "--optimizer", "sgd", "--device", "onednn", "--threads", "1"]
+        self.equal([*args, "--epochs", "2"], "onednn")  # the last batches leave two of four parts without samples
+        self.trained(1, *args, "--steps", "1", "--checkpoint", self.folder / "plain")
+        self.trained(2, *args, "--steps", "1", "--checkpoint", self.folder / "ordered", "--accumulate", "2", "--reduce", "ordered")
+        plain, ordered = (ranks.tensor(self.folder / f, "bn1.running_mean") for f in ("plain", "ordered"))
+        self.assertGreater(max(map(abs, plain)), 1e-3)
+        for a, b in zip(plain, ordered, strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-6)
 
     def test_gpt_on_onednn(self):
         self.equal([*GPT, "--steps", "50"], "onednn")
@@ -55,6 +69,14 @@ class Bits(ranks.Case):
                                 "--device", "onednn")
         self.assertEqual(last["state_hash"], whole["state_hash"])
         self.assertEqual(last["losses"], whole["losses"][40:])
+
+    def test_it_does_not_go_on_with_another_number_of_parts(self):
+        self.trained(4, *ranks.MLP, *ORDERED, "--steps", "5", "--device", "onednn", "--checkpoint", "run")
+        more = ["--resume", "run", "--steps", "8", "--threads", "1", "--device", "onednn"]
+        self.refused(["4 parts", "2 (2 ranks with 1 each)", "--accumulate 2", "--reduce fast"], (2, *more))
+        self.refused(["4 parts", "8 (2 ranks with 4 each)", "--accumulate 2"], (2, *more, "--accumulate", "4"))
+        self.trained(2, *more, "--reduce", "fast")
+        self.json("eval", self.folder / "run")
 
     def test_without_an_order_the_bits_are_others(self):
         """Else these tests could not fail."""

@@ -89,6 +89,13 @@ class Faults(ranks.Case):
         self.refused(["nan-check"], (2, *ranks.MLP, *FAST, "--nan-check"))
         self.refused(["--world-timeout"], (2, *ranks.MLP, *FAST, "--world-timeout", "0"))
 
+    def test_commands_of_one_process(self):
+        for args in (["eval", "run"], ["plan", "mlp"], ["parity"]):
+            self.refused([f"tutti {args[0]}: is for one process", "started 2", "without mpiexec"], (2, *args),
+                         command=[harness.BINARY])
+        code, out, _ = self.finished(self.start((2, "devices"), command=[harness.BINARY]))
+        self.assertEqual((code, out.count("onednn:0")), (0, 2), out)
+
     def test_unequal_devices(self):
         self.refused(["device: ", "onednn", "reference"], (2, *ranks.MLP, "--device", "onednn,reference", "--steps", "2"))
 
@@ -107,6 +114,12 @@ class Faults(ranks.Case):
         self.alone(["torchrun", "mpiexec -n 2 tutti train"], RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", MASTER_ADDR="x")
         self.alone(["mpiexec of MPICH started 2", "Open MPI", "2 separate runs", "mpiexec"], PMI_RANK="0", PMI_SIZE="2")
         self.alone(["srun", "--mpi=pmix", "mpiexec"], SLURM_STEP_NUM_TASKS="2", SLURM_PROCID="0")
+
+    def test_other_commands_name_the_launcher(self):
+        result = harness.tutti("eval", "run", env=harness.environment(RANK="0", WORLD_SIZE="2"))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("tutti eval: is for one process, and torchrun started 2", result.stderr)
+        self.assertIn("without torchrun", result.stderr)
 
     def test_options_of_a_world_without_one(self):
         self.alone(["--world-timeout", "mpiexec -n 2"], "--world-timeout", "5")

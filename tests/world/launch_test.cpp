@@ -18,7 +18,7 @@ Launch launched(const std::map<std::string, std::string>& variables) {
 
 std::string refusal(const std::map<std::string, std::string>& variables) {
   try {
-    launched(variables);
+    expect_connected(launched(variables));
   } catch (const Error& e) {
     return std::string(e.what()) + " | " + e.remedy;
   }
@@ -49,6 +49,9 @@ TEST(Launch, RefusesWhatMpiKnowsNothingOf) {
   EXPECT_NE(torchrun.find("mpiexec -n 2 tutti train"), std::string::npos) << torchrun;
   std::string srun = refusal({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}});
   EXPECT_NE(srun.find("srun --mpi=pmix"), std::string::npos) << srun;
+  EXPECT_EQ(launched({{"WORLD_SIZE", "2"}, {"RANK", "1"}}).rank, 1);
+  EXPECT_EQ(launched({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}}).rank, 1);
+  EXPECT_EQ(refusal({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}}), "");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -16,16 +17,26 @@ OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 MLP = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,64,4", "--batch", "16", "--dropout", "0.2"]
 
 
+def tensor(path, name):
+    """The numbers of an f32 tensor of a safetensors file."""
+    data = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8:8 + size])[name]
+    assert entry["dtype"] == "F32", entry
+    begin, end = (8 + size + x for x in entry["data_offsets"])
+    return [x for x, in struct.iter_unpack("<f", data[begin:end])]
+
+
 class Case(harness.Case):
     def setUp(self):
         super().setUp()
         self.assertTrue(os.environ.get("MPIEXEC"), "no mpiexec: scripts/deps.sh --mpi")
 
-    def start(self, *programs, env=None):
-        """Starts mpiexec; `programs`: (ranks, options of `tutti train`) each."""
+    def start(self, *programs, env=None, command=(harness.BINARY, "train")):
+        """Starts mpiexec; `programs`: (ranks, options of the command) each."""
         words = [os.environ["MPIEXEC"]]
         for number, (ranks, *args) in enumerate(programs):
-            words += [":"] * (number > 0) + ["-n", str(ranks), str(harness.BINARY), "train", *map(str, args)]
+            words += [":"] * (number > 0) + ["-n", str(ranks), *map(str, (*command, *args))]
         child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
                                  stdin=subprocess.DEVNULL, start_new_session=True,
                                  env=harness.environment(**OPEN_MPI, **(env or {})))
@@ -71,9 +82,9 @@ class Case(harness.Case):
         self.assertEqual(code, 0, f"{args}\n{out}\n{err}")
         return json.loads(out)
 
-    def refused(self, parts, *programs, code=2, env=None):
+    def refused(self, parts, *programs, code=2, **how):
         """The run must end with one message that has each of those parts."""
-        got, out, err = self.finished(self.start(*programs, env=env))
+        got, out, err = self.finished(self.start(*programs, **how))
         self.assertEqual(got, code, f"{out}\n{err}")
         self.assertEqual(out, "")
         messages = [line for line in err.splitlines() if line.startswith("tutti: ")]

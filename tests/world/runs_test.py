@@ -46,7 +46,6 @@ class Runs(ranks.Case):
 
     def test_running_statistics_are_rank_0s(self):
         self.trained(2, *RESNET, *FAST)  # the states of the ranks are compared at its end
-        self.refused(["--reduce ordered", "running statistics", "--reduce fast"], (2, *RESNET, *FAST, "--reduce", "ordered"))
 
     def test_rank_0_alone_prints_and_writes(self):
         code, out, err = self.finished(self.start((2, *ranks.MLP, *FAST, "--epochs", "2", "--checkpoint", "run.safetensors",
