@@ -242,7 +242,7 @@ void RunOptions::validate_each() const {
   };
   tutti::check(trainer);
   for (auto [option, given] : machine_)  // refuses the values that mean "not set"
-    if (!given->empty()) option->expect(option->number(trainer));
+    if (double x = option->number(trainer); !given->empty() && !std::isnan(x)) option->expect(x);
   parse_blocks(recompute);
   if (normalise != "data") nn::parse_normalise(normalise);
   if (memory_budget > 0 && parse_blocks(recompute) > 0)

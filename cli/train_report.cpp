@@ -26,6 +26,7 @@ std::string TrainCommand::resume_command() const {
   text += "tutti train --resume " + file_word(checkpoint);
   if (run.device != "auto") text += " --device " + shell_word(run.device);
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
+  if (run.trainer.shard != "none") text += " --shard " + run.trainer.shard;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
   if (run.trainer.workers >= 0) text += fmt::format(" --workers {}", run.trainer.workers);
   if (run.trainer.prefetch > 0) text += fmt::format(" --prefetch {}", run.trainer.prefetch);
@@ -75,7 +76,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"data_wait", trainer.data_wait()},
                              {"peak_bytes", trainer.peak_bytes()},
                              {"planned_bytes", trainer.planned_bytes()},
-                             {"state_hash", trainer.state_hash()},
+                             {"state_hash", o.failed ? "" : trainer.state_hash()},
                              {"seed", run.trainer.seed},
                              {"device_name", device.name},
                              {"device_reason", device.reason},
@@ -92,7 +93,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"merged", wrote_weights ? merged : ""},
                              {"stopped", o.cut_short},
                              {"converged", o.converged},
-                             {"world", ranks.document(run.trainer.reduce)},
+                             {"world", o.failed ? nlohmann::ordered_json() : ranks.document(run.trainer, trainer)},
                              {"losses", trainer.losses()}};
   run.report_fallback(trainer, out);
   profile.tell(out);

@@ -96,9 +96,6 @@ class Faults(ranks.Case):
         code, out, _ = self.finished(self.start((2, "devices"), command=[harness.BINARY]))
         self.assertEqual((code, out.count("onednn:0")), (0, 2), out)
 
-    def test_unequal_devices(self):
-        self.refused(["device: ", "onednn", "reference"], (2, *ranks.MLP, "--device", "onednn,reference", "--steps", "2"))
-
     def test_a_list_of_devices_is_by_rank(self):
         run = self.trained(2, *ranks.MLP, "--device", "onednn,onednn", "--threads", "1", "--steps", "3")
         self.assertEqual(run["world"]["ranks"], 2)
