@@ -4,7 +4,10 @@
 #include <optional>
 
 #include "cli/device_list.h"
+#include "cli/network_plan.h"
+#include "cli/number.h"
 #include "cli/print.h"
+#include "cli/progress.h"
 #include "cli/run_options.h"
 #include "core/base/text.h"
 #include "train/plan.h"
@@ -16,8 +19,12 @@ namespace {
 struct Row {
   Device device;
   std::string precision, problem;
-  MemoryPlan plan;
+  MemoryPlan plan;  // with --world: of the rank that needs most
   std::optional<int64_t> largest_batch;
+  std::vector<MemoryPlan> ranks = {};  // with --world
+  double share_s = 0;                  // with --network: measured, of a rank's share of a step
+  double communication_s = 0;          // predicted
+  double step_s() const { return share_s + communication_s; }
   bool known() const { return device.memory_free > 0; }
   bool fits() const { return !known() || plan.peak <= device.memory_free; }
 };
@@ -39,6 +46,8 @@ nlohmann::ordered_json document(const Row& row) {
   }
   const MemoryPlan& p = row.plan;
   out["peak_bytes"] = p.peak;
+  for (const MemoryPlan& rank : row.ranks)
+    out["ranks"].push_back({{"peak_bytes", rank.peak}, {"optimizer", rank.optimizer}});
   out["state"] = {{"parameters", p.parameters},
                   {"optimizer", p.optimizer},
                   {"data_set", p.data_set},
@@ -49,6 +58,11 @@ nlohmann::ordered_json document(const Row& row) {
   out["evaluation"] = document(p.evaluation);
   if (transient(p.update)) out["update"] = document(p.update);
   if (transient(p.last)) out["last_batch"] = document(p.last);
+  if (row.share_s > 0)
+    out["predicted"] = {{"compute_ms", 1000 * row.share_s},
+                        {"communication_ms", 1000 * row.communication_s},
+                        {"step_ms", 1000 * row.step_s()},
+                        {"efficiency", row.share_s / row.step_s()}};
   out["gradients"] = p.gradients;
   out["activations"] = p.activations;
   out["largest"] = nlohmann::json::array();
@@ -63,6 +77,8 @@ struct PlanCommand {
   RunOptions run;
   std::string devices = "all";
   bool json = false, no_eval = false, no_search = false;
+  int64_t world = 1;
+  std::string network;
 
   void print(const Row& row, int64_t samples) const {
     fmt::print("{}, {}: {}\n", row.device.id, row.precision, row.device.name);
@@ -80,6 +96,18 @@ struct PlanCommand {
          !row.known() ? "how much memory is free is unknown"
                       : fmt::format("{} the {} that are free", row.fits() ? "fits into" : "DOES NOT FIT into",
                                     bytes_text(row.device.memory_free)));
+    for (size_t r = 0; r < row.ranks.size(); ++r)
+      line(fmt::format("rank {}", r).c_str(), row.ranks[r].peak,
+           fmt::format("{} of optimizer state", bytes_text(row.ranks[r].optimizer)));
+    if (!row.ranks.empty()) fmt::print("  of the rank that needs most:\n");
+    if (row.share_s > 0)
+      fmt::print(
+          "  predicted for {} ranks, not measured: {:.4g} ms a step, {:.0f} % efficiency, {}\n"
+          "    computation   {:>10.4g} ms  a rank's {} samples, measured here\n"
+          "    communication {:>10.4g} ms  over {}, after the computation\n",
+          world, 1000 * row.step_s(), 100 * row.share_s / row.step_s(),
+          rate_text(static_cast<double>(run.trainer.batch) / row.step_s()), 1000 * row.share_s,
+          run.trainer.batch / world, 1000 * row.communication_s, network);
     line("parameters", p.parameters);
     line("optimizer", p.optimizer);
     line("data set", p.data_set, p.data_set ? "" : "fed batch by batch");
@@ -105,6 +133,22 @@ struct PlanCommand {
     fmt::print("\n");
   }
 
+  /// Plans each rank, because it keeps other optimizer state.
+  void plan_ranks(Row& row, const Task& task, TrainerOptions options, const data::Source& train,
+                  const data::Source* test) const {
+    constexpr int64_t most = 16;  // of more, only rank 0, which has the largest parameter
+    for (const int64_t planned = world > most ? 1 : world; options.planned_rank < planned; ++options.planned_rank) {
+      row.ranks.push_back(RunPlanner(row.device, task, options, train, test).plan(run.trainer.batch));
+      if (row.ranks.back().peak > row.plan.peak) row.plan = row.ranks.back();
+    }
+  }
+
+  void predict(Row& row, const Task& task, const TrainerOptions& options, const data::Source& train) const {
+    row.share_s = measured_share(row.device, task, options, train, world);
+    row.communication_s =
+        communication(parse_network(network), world, row.plan.accumulated, run.trainer.shard == "optimizer");
+  }
+
   Row plan(const Device& device, const std::string& precision, const data::Sources& data) const {
     Row row{device, precision, "", {}, {}};
     RunOptions one = run;
@@ -113,9 +157,12 @@ struct PlanCommand {
       TrainerOptions options = one.trainer_options();
       Task task = one.make_task(*data.train);
       one.fit(options, device, task, data, !no_eval, !json);
-      RunPlanner planner(device, std::move(task), options, *data.train, no_eval ? nullptr : data.test.get());
+      const data::Source* test = no_eval ? nullptr : data.test.get();
+      RunPlanner planner(device, task, options, *data.train, test);
       try {
         row.plan = planner.plan(run.trainer.batch);
+        if (!network.empty()) predict(row, task, options, *data.train);
+        if (run.trainer.shard != "none") plan_ranks(row, task, options, *data.train, test);
       } catch (const Error& e) {
         row.problem = e.what();  // a smaller batch may fit
       }
@@ -134,6 +181,12 @@ struct PlanCommand {
     for (const std::string& p : precisions) parse_precision(p);
     std::string all = run.texts.at("precision");
     run.texts.at("precision") = precisions.empty() ? "" : precisions[0];
+    if (world < 1)
+      throw invalid(fmt::format("--world {}: must be at least 1", world), "the number of ranks, such as 4");
+    run.trainer.planned_ranks = world;
+    if (!network.empty()) parse_network(network);
+    if (!network.empty() && world == 1)
+      throw invalid(fmt::format("--network {}: has no effect on a single process", network), "add --world 16");
     run.validate();
     data::Sources data = run.read_data();
     int64_t samples = data.train->size();
@@ -179,6 +232,15 @@ void add_plan(CLI::App& app, Action& action) {
   sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");
   sub->add_flag("--no-eval", command.no_eval, "Without evaluation on the test set")->group("Training");
   sub->add_flag("--no-search", command.no_search, "Do not look for the largest batch that fits")->group("Training");
+  sub->add_option("--world", command.world,
+                  "Plan one rank of a run with so many (mpiexec -n N tutti train …); --batch is that of all ranks")
+      ->check(whole<int64_t>)
+      ->group("Training");
+  sub->add_option(
+         "--network", command.network,
+         "With --world: predict the time of a step, from a few steps of one rank's share that run here and the "
+         "rate and latency of each rank's link: 50GB/s,5us or 4Gbit/s,50us")
+      ->group("Training");
   add_json_flag(*sub, command.json);
   sub->footer(
       "Sizes are exact: they are the planned_bytes and peak_bytes of `tutti train` with the same options. Exit code 1 "

@@ -272,7 +272,7 @@ void RunOptions::validate_each() const {
   };
   tutti::check(trainer);
   for (auto [option, given] : machine_)  // refuses the values that mean "not set"
-    if (!given->empty()) option->expect(option->number(trainer));
+    if (double x = option->number(trainer); !given->empty() && !std::isnan(x)) option->expect(x);
   OptionTexts known = effective_texts();
   if (text("normalise") == "data") known.erase("normalise");  // measured by read_data()
   TrainerOptions parsed;

@@ -208,8 +208,8 @@ CLI::Option* RunOptions::remember(CLI::Option* option) {
 }
 
 void RunOptions::leave_out_loading(CLI::App& sub) {
-  for (auto [option, added] : machine_) sub.remove_option(added);
-  machine_.clear();
+  std::erase_if(machine_,
+                [&](const auto& item) { return item.first->group == "Data" && sub.remove_option(item.second); });
 }
 
 void RunOptions::leave_out(CLI::App& sub, const std::string& option) {

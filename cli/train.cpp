@@ -86,17 +86,18 @@ void TrainCommand::drop_files() {
   page.drop();
 }
 
-Settings TrainCommand::common(const Device& device, Trainer& trainer, const TrainerOptions& options,
-                              int64_t total) const {
-  Settings all{{"device", fmt::format("{}, {}", device.id.substr(0, device.id.find(':')), device.name)}};
+Settings TrainCommand::common(Trainer& trainer, const TrainerOptions& options, int64_t total) const {
+  Settings all;
   for (const auto& [option, value] : run.remembered()) all.emplace_back(option, value);
   for (const auto& [name, number] : {std::pair<const char*, int64_t>{"steps in all", total},
                                      {"threads", run.threads},
                                      {"recomputed blocks", options.recompute},
                                      {"norms", norms},
                                      {"gradient norm", options.gradient_norm},
-                                     {"no-eval", no_eval}})
+                                     {"no-eval", no_eval},
+                                     {"checkpoint", saves}})
     all.emplace_back(name, std::to_string(number));
+  all.emplace_back("shard", options.shard);
   for (const nn::Parameter& p : trainer.model_states()) all.emplace_back(p.name, to_string(p.type));
   all.emplace_back("initial state", trainer.state_hash());
   return all;
@@ -138,7 +139,7 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
   std::string remedy = e.remedy;
   try {
     Outcome none;
-    none.cut_short = true;
+    none.cut_short = none.failed = true;
     none.rate = last.samples_per_second;
     if (page.asked() && trainer.steps() > 0)
       page.write(document(device, trainer, steps_per_epoch(*data.train), none), fmt::format("failed: {}", e.what()),
@@ -177,6 +178,7 @@ int TrainCommand::operator()() try {
   Task task = run.make_task(*data.train);
   run.check_recompute(*data.train, !quiet);
   const TrainerOptions options = trainer_options(device, task, data, total);
+  saves = !checkpoint.empty();
   if (!ranks.writes()) drop_files();
   Trainer trainer(device, task, options);
   if (resume.empty())
@@ -185,14 +187,13 @@ int TrainCommand::operator()() try {
     total = take_up(trainer, *data.train);
   if (!ranks.alone()) {
     trainer.prepare(*data.train);
-    ranks.agree(common(device, trainer, options, total), *data.train);
+    ranks.agree(common(trainer, options, total), *data.train, trainer);
   }
   begun_at = trainer.steps();
   profile.start(total - begun_at);
   ProgressLine progress(total, run.steps == 0 ? run.epochs : (total + per_epoch - 1) / per_epoch, run.trainer.batch,
                         quiet);
-  progress.print(fmt::format("{}: {} ({}){}", device.id, device.name, device.reason,
-                             ranks.alone() ? "" : fmt::format(", one of {} ranks", ranks.ranks())));
+  progress.print(fmt::format("{}: {} ({}){}", device.id, device.name, device.reason, ranks.text(trainer)));
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, epoch {}, saves to {}", trainer.steps(), total,
                                trainer.position().epoch + (total > trainer.steps()), checkpoint));

@@ -33,6 +33,7 @@ struct TrainCommand {
     TrainResult result;  // of the last epoch
     EvalResult score;
     bool scored = false, cut_short = false;
+    bool failed = false;     // other ranks may not be there any more
     bool converged = false;  // the test loss has not fallen for --patience epochs
     int epochs = 0;
     double rate = 0;                                                   // samples per second
@@ -51,7 +52,7 @@ struct TrainCommand {
   /// On ranks that do not write: no files.
   void drop_files();
   /// What all ranks must have in common.
-  Settings common(const Device& device, Trainer& trainer, const TrainerOptions& options, int64_t total) const;
+  Settings common(Trainer& trainer, const TrainerOptions& options, int64_t total) const;
   TrainerOptions trainer_options(const Device& device, const Task& task, const data::Sources& data, int64_t total);
   /// Trains on one batch and reports.
   int train_overfit(const Device& device, Trainer& trainer, const data::Sources& data, ProgressLine& progress);
@@ -89,6 +90,7 @@ struct TrainCommand {
   Best best;
   int64_t begun_at = 0;        // steps done before this run
   Progress last;               // latest progress
+  bool saves = false;          // whether any rank writes checkpoints
   bool wrote_weights = false;  // outputs of --adapters and --merged
   int64_t failed_at = 0;       // the step whose loss was not finite
 };

@@ -181,10 +181,11 @@ class EpochLoop {
 
   void save(bool best) {
     doing("saving");
-    if (!c_.checkpoint.empty())
-      saver_.save(trainer_.snapshot(c_.checkpoint,
-                                    {{"run", nlohmann::json(c_.run.remembered()).dump()}, {"best", c_.best.text()}}),
-                  trainer_.steps(), best);
+    if (!c_.checkpoint.empty() || (c_.saves && trainer_.sharded())) {
+      Checkpoint state = trainer_.snapshot(
+          c_.checkpoint, {{"run", nlohmann::json(c_.run.remembered()).dump()}, {"best", c_.best.text()}});
+      if (c_.ranks.writes()) saver_.save(std::move(state), trainer_.steps(), best);
+    }
     weights_failure_.reset();
     try {
       c_.save_weights(trainer_);

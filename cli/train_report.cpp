@@ -41,6 +41,7 @@ std::string TrainCommand::resume_command() const {
   text += "tutti train --resume " + file_word(checkpoint);
   if (run.device != "auto") text += " --device " + shell_word(run.device);
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
+  if (run.trainer.shard != "none") text += " --shard " + run.trainer.shard;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
   if (run.trainer.workers >= 0) text += fmt::format(" --workers {}", run.trainer.workers);
   if (run.trainer.prefetch > 0) text += fmt::format(" --prefetch {}", run.trainer.prefetch);
@@ -90,7 +91,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"data_wait", trainer.data_wait()},
                              {"peak_bytes", trainer.peak_bytes()},
                              {"planned_bytes", trainer.planned_bytes()},
-                             {"state_hash", trainer.state_hash()},
+                             {"state_hash", o.failed ? "" : trainer.state_hash()},
                              {"seed", run.trainer.seed},
                              {"device_name", device.name},
                              {"device_reason", device.reason},
@@ -109,7 +110,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"converged", o.converged},
                              {"target", goal_document(target, trainer, o)},
                              {"history", o.history},
-                             {"world", ranks.document(run.trainer.reduce)},
+                             {"world", o.failed ? nlohmann::ordered_json() : ranks.document(run.trainer, trainer)},
                              {"options", run.remembered()},
                              {"losses", trainer.losses()}};
   run.report_fallback(trainer, out);

@@ -11,8 +11,6 @@
 #include "cli/print.h"
 #include "cli/signals.h"
 #include "core/base/cpus.h"
-#include "core/base/hash.h"
-#include "core/base/shape.h"
 #include "core/base/text.h"
 #include "core/world/launch.h"
 
@@ -33,21 +31,6 @@ std::shared_ptr<World> meet(const WorldOptions& options) {
   membership().met = true;  // MPI starts once, whatever comes of it
   membership().world = std::make_shared<World>(options);
   return membership().world;
-}
-
-/// A hash of some samples, spread over the set.
-std::string fingerprint(const data::Source& set) {
-  constexpr int64_t looked_at = 16;
-  uint64_t h = fnv1a(nullptr, 0);
-  for (const data::Column& column : set.columns()) {
-    std::vector<std::byte> sample(num_bytes(column.type));
-    for (int64_t k = 0; k < looked_at; ++k) {
-      auto at = static_cast<int32_t>(k * (set.size() - 1) / (looked_at - 1));
-      set.read(column.name, std::span(&at, 1), sample.data());
-      h = fnv1a(sample.data(), sample.size(), h);
-    }
-  }
-  return fmt::format("{:016x}", h);
 }
 
 /// A name that may stand in a list: an id, a plugin or a kind.
@@ -90,13 +73,23 @@ std::string WorldRun::device(const std::string& list) const {
   return names[static_cast<size_t>(world_->rank())];
 }
 
-void WorldRun::agree(Settings settings, const data::Source& data) {
+void WorldRun::agree(Settings settings, const data::Source& data, const Trainer& trainer) {
   if (alone()) return;
+  devices_ = world_->gather(trainer.device().id);
   settings.emplace_back("version", TUTTI_VERSION);
-  settings.emplace_back("data", fmt::format("{}, {} samples, {}", data.name, data.size(), fingerprint(data)));
-  settings.emplace_back("CPUs", std::to_string(cpus_));
+  settings.emplace_back("data", fmt::format("{}, {} samples, {}", data.name, data.size(), data::fingerprint(data)));
+  if (!trainer.mixed()) settings.emplace_back("CPUs", std::to_string(cpus_));
   settings.emplace_back("world-timeout", fmt::format("{}", timeout_));
   tutti::agree(*world_, settings);
+}
+
+std::string WorldRun::text(const Trainer& trainer) const {
+  if (alone()) return "";
+  std::string ranks = fmt::format(", one of {} ranks", this->ranks());
+  if (trainer.mixed())
+    ranks +=
+        fmt::format(" on different devices ({}), each of which updates some parameters", fmt::join(devices_, ", "));
+  return ranks;
 }
 
 void WorldRun::expect_same_state(const std::string& hash, int64_t step) {
@@ -111,12 +104,18 @@ void WorldRun::expect_same_state(const std::string& hash, int64_t step) {
                 "use equal devices, drivers and libraries; `tutti parity` tests a device");
 }
 
-nlohmann::ordered_json WorldRun::document(const std::string& reduce) const {
-  if (alone()) return {{"ranks", 1}, {"reduce", reduce}, {"bytes_sent", 0}, {"seconds_waited", 0}};
+nlohmann::ordered_json WorldRun::document(const TrainerOptions& options, Trainer& trainer) const {
+  if (alone()) return {{"ranks", 1}, {"reduce", options.reduce}, {"bytes_sent", 0}, {"seconds_waited", 0}};
+  auto peaks = nlohmann::json::array();
+  for (const std::string& bytes : world_->gather(std::to_string(trainer.peak_bytes())))
+    peaks.push_back(parse_number<uint64_t>(bytes).value_or(0));
   return {{"ranks", ranks()},
-          {"reduce", reduce},
+          {"reduce", options.reduce},
+          {"shard", trainer.sharded() ? "optimizer" : "none"},
+          {"peak_bytes", peaks},
           {"library", world_->library()},
           {"hosts", world_->hosts()},
+          {"devices", devices_},
           {"cpus", cpus_},
           {"bytes_sent", world_->bytes_sent()},
           {"seconds_waited", world_->seconds_waited()}};

@@ -7,6 +7,7 @@
 #include "core/world/agree.h"
 #include "core/world/world.h"
 #include "data/source.h"
+#include "train/trainer.h"
 
 namespace tutti::cli {
 
@@ -25,18 +26,22 @@ class WorldRun {
   int ranks() const { return alone() ? 1 : world_->size(); }
   /// This rank's of --device, which may be a list of one per rank. Throws Error(invalid) for one of another length.
   std::string device(const std::string& list) const;
-  /// Throws Error(invalid) listing what differs between ranks; `data`: of the training.
-  void agree(Settings settings, const data::Source& data);
+  /// Throws Error(invalid) listing what differs between ranks; `data`: of the training. Devices may differ, and if they
+  /// do, the number of CPUs too.
+  void agree(Settings settings, const data::Source& data, const Trainer& trainer);
+  /// ", one of 4 ranks": for the line that names the device; "" for one process.
+  std::string text(const Trainer& trainer) const;
   /// Throws Error(internal) where the ranks' states are not the same.
   void expect_same_state(const std::string& hash, int64_t step);
-  /// What --json says of it.
-  nlohmann::ordered_json document(const std::string& reduce) const;
+  /// What --json says of it; all ranks must call it.
+  nlohmann::ordered_json document(const TrainerOptions& options, Trainer& trainer) const;
 
  private:
   std::shared_ptr<World> world_;
   double timeout_ = WorldOptions().timeout;
   CLI::Option* option_ = nullptr;
   int cpus_ = 0;
+  std::vector<std::string> devices_;  // ids, by rank
 };
 
 /// This command line is that of a command whose processes form a world.

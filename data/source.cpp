@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/base/hash.h"
+#include "core/base/shape.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -112,6 +114,20 @@ std::vector<std::string> classes_in(const std::string& vocabulary) {
     }
   bool names = all.is_array() && std::ranges::all_of(all, [](const auto& x) { return x.is_string(); });
   return names ? all.get<std::vector<std::string>>() : std::vector<std::string>();
+}
+
+std::string fingerprint(const Source& set) {
+  constexpr int64_t looked_at = 16;
+  uint64_t h = fnv1a(nullptr, 0);
+  for (const Column& column : set.columns()) {
+    std::vector<std::byte> sample(num_bytes(column.type));
+    for (int64_t k = 0; k < looked_at; ++k) {
+      auto at = static_cast<int32_t>(k * (set.size() - 1) / (looked_at - 1));
+      set.read(column.name, std::span(&at, 1), sample.data());
+      h = fnv1a(sample.data(), sample.size(), h);
+    }
+  }
+  return fmt::format("{:016x}", h);
 }
 
 }  // namespace tutti::data

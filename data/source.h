@@ -79,6 +79,9 @@ class TUTTI_API Source {
 /// The error of check_within for the integer x of that sample at `place` ("data set cats: label").
 TUTTI_API Error outside(const std::string& place, int64_t x, int64_t sample, const Limit& limit);
 
+/// A hash of some samples, spread over the set.
+TUTTI_API std::string fingerprint(const Source& set);
+
 /// The class names in the vocabulary of a folder of images or of a table; otherwise empty.
 TUTTI_API std::vector<std::string> classes_in(const std::string& vocabulary);
 

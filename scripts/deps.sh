@@ -25,7 +25,8 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
                                .deps/intel-opencl/vendors
   --webgpu                     --vulkan, and wgpu-native with its headers, from PyPI's wheel of wgpu (3 MB), into .deps/wgpu:
                                examples/plugins/webgpu is built from them and tested where they are
-  --mpi                        also Open MPI, over which processes train one model (docs/DISTRIBUTED.md)
+  --mpi                        also Open MPI, over which processes train one model (docs/DISTRIBUTED.md), and MPICH 5 from PyPI
+                               (13 MB) into .deps/mpich, for the standard ABI of MPI 5
   --cuda                       looks for the headers that the cuda plugin is built from (cuda.h and nvrtc.h of CUDA 12 or 13,
                                cublasLt.h, cudnn.h of cuDNN 9). Installs nvidia-cuda-dev where the system has it in
                                version 12 or newer (Debian 12 has 11.8, too old); cuDNN it never installs. Says
@@ -35,7 +36,7 @@ TEXT
 
 extra=()
 tests=(python3-venv python3-dev libgtest-dev libgmock-dev libonnx-testdata locales)
-intel_opencl=no cuda=no webgpu=no
+intel_opencl=no cuda=no webgpu=no mpi=no
 for arg in "$@"; do
   case "$arg" in
     -h | --help) usage; exit 0 ;;
@@ -49,7 +50,7 @@ for arg in "$@"; do
     --opencl | --intel-opencl)
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
-    --mpi) extra+=(libopenmpi-dev openmpi-bin) ;;
+    --mpi) extra+=(libopenmpi-dev openmpi-bin); mpi=yes ;;
     --cuda) cuda=yes ;;
     *) echo "deps: unknown option $arg (see scripts/deps.sh --help)" >&2; exit 2 ;;
   esac
@@ -246,6 +247,35 @@ if [ $webgpu = yes ]; then
   else
     rm -rf .deps/staging-wgpu
     echo "deps: WebGPU: not available; run scripts/deps.sh --webgpu again to retry"
+  fi
+fi
+
+# ---- MPICH, for the standard ABI of MPI 5 ----
+mpich=.deps/mpich
+
+mpich_from_pypi() {
+  local version=5.0.2 staging=.deps/staging-mpich
+  echo "deps: MPI: fetching mpich $version from PyPI (13 MB) into $mpich"
+  need_pip || return 1
+  rm -rf "$staging" && mkdir -p "$staging" || return 1
+  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" "mpich==$version" || return 1
+  (cd "$staging" && sha256sum --quiet -c) <<'TEXT' || return 1
+8fed465ebff269ea2ebac179a25de02671ddf8df476e0f115be089015015cfd4  mpich-5.0.2-py3-none-manylinux_2_28_x86_64.whl
+TEXT
+  python3 -m zipfile -e "$staging"/*.whl "$staging/unpacked" || return 1
+  chmod 755 "$staging"/unpacked/*.data/data/bin/* || return 1
+  rm -rf "$mpich" && mv "$staging"/unpacked/*.data/data "$mpich" &&
+    cp -r "$staging"/unpacked/*.dist-info/licenses "$mpich/" && rm -rf "$staging"
+}
+
+if [ $mpi = yes ]; then
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo "deps: MPI: the wheel of MPICH that is pinned here is for x86_64 alone"
+  elif [ -e "$mpich/lib/libmpi_abi.so" ] || mpich_from_pypi; then
+    echo "deps: MPI: MPICH is in $mpich"
+  else
+    rm -rf .deps/staging-mpich
+    echo "deps: MPI: MPICH is not available; run scripts/deps.sh --mpi again to retry"
   fi
 fi
 

@@ -8,10 +8,12 @@
 #include <functional>
 
 #include "core/base/option_text.h"
+#include "core/world/world.h"
 #include "train/feeds.h"
 #include "train/plan.h"
 #include "train/profile.h"
 #include "train/resume.h"
+#include "train/shards.h"
 #include "train/weights.h"
 
 namespace tutti {
@@ -172,7 +174,10 @@ DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, i
 }
 
 CompiledGraph* DeviceModel::update() {
-  if (parts_of(options_) > 1 && !update_) update_ = prepare(programs_.update(*declared_), options_.profiler.get());
+  if (parts_of(options_) > 1 && !update_) {
+    update_ = prepare(update_program(programs_, *declared_, options_), options_.profiler.get());
+    owned_ = owned_states(programs_, *declared_, options_);
+  }
   return update_.get();
 }
 
@@ -213,9 +218,25 @@ HostTensor DeviceModel::read(const std::string& name) {
   return t;
 }
 
+void DeviceModel::share() {
+  for (const auto& [name, state] : states_) {
+    if (!kept(state.role) || owned_.contains(name)) continue;
+    HostTensor t = read(name);
+    options_.world->broadcast(t.bytes);
+    runner.write(name, t);
+  }
+}
+
 double DeviceModel::element(const std::string& name) {
   HostTensor t = read(name);
   return load_element(t.type.dtype, t.bytes.data(), 0);
+}
+
+HostTensor DeviceModel::from_owner(const std::string& name, const OwnedState& state) {
+  const bool mine = state.owner == options_.world->rank();
+  HostTensor t = mine ? read(name) : HostTensor{state.type, std::vector<std::byte>(num_bytes(state.type))};
+  options_.world->broadcast(t.bytes, state.owner);
+  return t;
 }
 
 HostTensor DeviceModel::state(const std::string& name) {
@@ -232,6 +253,7 @@ std::set<std::string> DeviceModel::kept_names(bool stepped) const {
   std::set<std::string> names;
   for (const auto& [name, state] : states_)
     if (kept(state.role)) names.insert(name);
+  for (const auto& [name, state] : owned_) names.insert(name);
   if (loaded_ && !stepped)
     for (const auto& [name, tensor] : loaded_->tensors) names.insert(name);
   return names;

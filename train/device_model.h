@@ -15,6 +15,12 @@
 
 namespace tutti {
 
+/// A state that only one rank has.
+struct OwnedState {
+  TensorType type;
+  int owner;
+};
+
 class DeviceModel {
  public:
   enum class Kind { training, evaluation, prediction };
@@ -86,9 +92,16 @@ class DeviceModel {
   void each_kept(bool stepped, See see) {
     for (const std::string& name : kept_names(stepped)) {
       auto it = states_.find(name);
-      see(name, it != states_.end() && kept(it->second.role) ? read(name) : loaded_->tensors.at(name));
+      if (auto owned = owned_.find(name); owned != owned_.end())
+        see(name, from_owner(name, owned->second));
+      else
+        see(name, it != states_.end() && kept(it->second.role) ? read(name) : loaded_->tensors.at(name));
     }
   }
+  /// Whether ranks share the optimizer state; all of them must then call each_kept().
+  bool sharded() const { return !owned_.empty(); }
+  /// Rank 0's values of all other states that a checkpoint contains, on all ranks.
+  void share();
 
   /// Nodes that run on other devices; see Trainer::fallback.
   FallbackReport fallback() const;
@@ -115,12 +128,14 @@ class DeviceModel {
   InputLayout intended_form(const data::Source& set, bool training) const;
   void declare(const ModelSignature& found);
   void upload(Program& p, const data::Source& set);
+  HostTensor from_owner(const std::string& name, const OwnedState& state);
 
   const TrainerOptions& options_;
   Programs programs_;
   std::map<std::string, Program> compiled_;  // by kind, data set and batch
   std::unique_ptr<CompiledGraph> update_;
-  std::map<std::string, State> states_;  // every state declared so far
+  std::map<std::string, State> states_;      // every state declared so far
+  std::map<std::string, OwnedState> owned_;  // of all ranks, once the update is compiled
   std::optional<ModelSignature> declared_;
   std::optional<Checkpoint> loaded_;
   HostTensors weights_;  // initial parameters, until they are written to the device

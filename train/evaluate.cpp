@@ -47,7 +47,7 @@ void each_batch(DeviceModel& model, DeviceModel::Program& p, const data::Source&
 /// batch is read by itself, and they are added up in their order whoever computed them.
 std::vector<double> add_up(DeviceModel& model, DeviceModel::Program& p, const data::Source& set,
                            const std::vector<std::string>& sums) {
-  World* world = model.options().world.get();
+  World* world = model.options().local_evaluation ? nullptr : model.options().world.get();
   const int64_t count = batches_of(model, set), ranks = world ? world->size() : 1, rank = world ? world->rank() : 0;
   const bool ordered = model.options().reduce == "ordered";
   std::vector<double> slots(sums.size() * static_cast<size_t>(ordered ? count : ranks));

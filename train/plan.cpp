@@ -13,6 +13,7 @@
 #include "graph/lower/cost_estimate.h"
 #include "graph/passes/recompute.h"
 #include "train/evaluate.h"
+#include "train/shards.h"
 
 namespace tutti {
 namespace {
@@ -106,7 +107,11 @@ bool is_forward(Phase p) { return p == Phase::forward || p == Phase::loss; }
 
 }  // namespace
 
-int64_t ranks_of(const TrainerOptions& options) { return options.world ? options.world->size() : 1; }
+int64_t ranks_of(const TrainerOptions& options) {
+  return options.world ? options.world->size() : options.planned_ranks;
+}
+
+int64_t rank_of(const TrainerOptions& options) { return options.world ? options.world->rank() : options.planned_rank; }
 
 int64_t parts_of(const TrainerOptions& options) { return options.accumulate * ranks_of(options); }
 
@@ -223,7 +228,7 @@ struct RunPlanner::Impl {
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
     BatchParts parts(train.size(), batch, parts_of(options), options.keep_last);
-    if (parts_of(options) > 1) p.update = compile(programs->update(declared), tuning, nullptr);
+    if (parts_of(options) > 1) p.update = compile(update_program(*programs, declared, options), tuning, nullptr);
     p.training = compile(step(parts.whole), tuning, &p);
     p.initialization = compile(programs->initialization(declared), tuning, nullptr);
     if (test)

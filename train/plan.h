@@ -65,6 +65,8 @@ class RunPlanner {
 
 /// Number of ranks that train together; 1 without MPI.
 TUTTI_API int64_t ranks_of(const TrainerOptions& options);
+/// This rank.
+TUTTI_API int64_t rank_of(const TrainerOptions& options);
 /// Number of parts of a step's batch over all ranks. If it is more than one, gradients are accumulated.
 TUTTI_API int64_t parts_of(const TrainerOptions& options);
 /// Throws Error(invalid) if `reduce` is ordered and the number of parts is not a power of two.

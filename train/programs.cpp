@@ -70,10 +70,11 @@ void expose_norms(Graph& g, const std::vector<nn::Parameter>& trained, const Val
   }
 }
 
-/// Updates the moving average of every parameter: a' = decay a + (1 - decay) p'.
-void average(Graph& g, const std::vector<nn::Parameter>& parameters, double decay) {
+/// Updates the moving average of every parameter, or of those `owned`: a' = decay a + (1 - decay) p'.
+void average(Graph& g, const std::vector<nn::Parameter>& parameters, double decay, const std::set<std::string>* owned) {
   Graph::Scope scope(g, "average", Phase::update);
   for (const nn::Parameter& p : parameters) {
+    if (owned && !owned->contains(p.name)) continue;
     std::string name = average_prefix + p.name;
     g.set_state(name, g.state(name, p.type, StateRole::optimizer) * decay + g.latest(p.name) * (1 - decay));
   }
@@ -261,8 +262,8 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
 }
 
 /// Builds the rest of a step after the gradients.
-void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step,
-                    LossScaler* scaler) const {
+void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler,
+                    const std::set<std::string>* owned) const {
   Values& d = b.gradients;
   if (scaler) scaler->unscale(d);
   Value norm;  // global gradient norm
@@ -282,9 +283,16 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
     Graph::Scope scope(g, "update", Phase::update);
     options_.update(g, b.parameters, d, lr, updates);
   } else {
-    apply_optimizer(g, options_.optimizer, b.parameters, d, lr, updates);
+    std::vector<nn::Parameter> parameters;
+    Values own;
+    for (size_t k = 0; k < d.size(); ++k) {
+      if (owned && !owned->contains(b.parameters[k].name)) continue;
+      parameters.push_back(b.parameters[k]);
+      own.push_back(d[k]);
+    }
+    apply_optimizer(g, options_.optimizer, parameters, own, lr, updates);
   }
-  if (options_.ema > 0) average(g, all, options_.ema);
+  if (options_.ema > 0) average(g, all, options_.ema, owned);
   if (scaler) scaler->finish();
   for (size_t k = 0; options_.expose_gradients && k < d.size(); ++k)
     g.set_state("gradient." + b.parameters[k].name, d[k], StateRole::gradient);
@@ -351,7 +359,7 @@ std::vector<std::pair<std::string, TensorType>> Programs::accumulated(const Mode
   return all;
 }
 
-Graph Programs::update(const ModelSignature& declared) const {
+Graph Programs::update(const ModelSignature& declared, const std::set<std::string>* owned) const {
   Graph g;
   Value number = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
   std::optional<LossScaler> scaler = this->scaler(g);
@@ -374,7 +382,7 @@ Graph Programs::update(const ModelSignature& declared) const {
       b.gradients.push_back(sum(p.name, p.type) / divisor);
     }
   }
-  step(g, declared.parameters, b, number, scaler ? &*scaler : nullptr);
+  step(g, declared.parameters, b, number, scaler ? &*scaler : nullptr, owned);
   for (const std::string& name : accumulated) {
     const TensorType type = g.latest(name).type();
     g.set_state(name, broadcast(g.full(type.dtype, 0), type.shape));

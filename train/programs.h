@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,7 +99,11 @@ class TUTTI_API Programs {
                                                                      Precision precision);
   /// Updates the parameters with the accumulated gradients divided by the accumulated weight, and resets
   /// "accumulated.*" to 0. Feed: "lr".
-  Graph update(const ModelSignature& declared) const;
+  /// `owned`: the parameters to update, all unless given. Norms, clipping and finite checks are of all gradients.
+  Graph update(const ModelSignature& declared, const std::set<std::string>& owned) const {
+    return update(declared, &owned);
+  }
+  Graph update(const ModelSignature& declared) const { return update(declared, nullptr); }
   /// Feeds: "indices" or the columns, and "valid" i32: number of valid samples in the batch.
   Graph evaluation(const InputLayout& form, int64_t batch) const;
   /// The same feeds. Writes the task's output to the state prediction_state(form, batch), f32 [batch, …].
@@ -117,7 +122,9 @@ class TUTTI_API Programs {
   void check_quantize(const std::vector<nn::Parameter>& all) const;
   struct Backward;
   Backward backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler) const;
-  void step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler) const;
+  Graph update(const ModelSignature& declared, const std::set<std::string>* owned) const;
+  void step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler,
+            const std::set<std::string>* owned = nullptr) const;
   std::optional<LossScaler> scaler(Graph& g) const;
   Graph recomputed(Graph g) const;
   nn::ParameterProperties properties_of(const nn::Parameter& p) const;

@@ -25,6 +25,7 @@
 #include "train/plan.h"
 #include "train/profile.h"
 #include "train/resume.h"
+#include "train/shards.h"
 
 namespace tutti {
 namespace {
@@ -35,16 +36,26 @@ double seconds_since(Clock::time_point t) { return std::chrono::duration<double>
 
 constexpr double read_interval = 0.1;  // seconds between two reads of the losses
 
+/// Options for this device among those of the other ranks. If they differ, parameters have owners: replicas that
+/// compute the same update on different devices would drift apart.
+TrainerOptions among_ranks(const Device& device, TrainerOptions options) {
+  if (!options.world) return options;
+  std::vector<std::string> devices = options.world->gather(device.plugin + "\n" + device.name);
+  options.mixed = std::ranges::count(devices, devices[0]) != std::ssize(devices);
+  if (options.mixed) options.shard = "optimizer";
+  return options;
+}
+
 }  // namespace
 
 struct Trainer::Impl {
   Impl(const Device& device, Task task, TrainerOptions o)
-      : options(std::move(o)),
+      : options(among_ranks(device, std::move(o))),
         augment(options.augment),
         model(device, std::move(task), options),
         history(model.runner, options) {
     check(options);
-    position.change_batch(options.batch, options.keep_last, 0);
+    position.change_batch(own_batch(), options.keep_last, 0);
     if (options.nan_check) nan_check.emplace(model, augment);
   }
 
@@ -57,14 +68,18 @@ struct Trainer::Impl {
   std::optional<NotFinite> failed;  // the error that nan_check explained; the states are those of the failed step
   std::optional<Decoder> decoder;   // created on first use
   std::optional<GradientSum> sum;   // of ranks, or of parts in order
-  StepVotes votes;                  // of this rank, for the next step
-  std::atomic<int64_t> step = 0;    // total; other threads may read it during training
-  Position position;                // after these steps
-  int64_t first_step = 0;           // first step of this trainer
+  std::optional<ShardExchange> exchange;
+  StepVotes votes;                // of this rank, for the next step
+  std::atomic<int64_t> step = 0;  // total; other threads may read it during training
+  Position position;              // after these steps
+  int64_t first_step = 0;         // first step of this trainer
   std::vector<double> step_seconds;
   double train_seconds = 0, waited_seconds = 0;  // in train(); the part spent waiting for data
 
   bool stepped() const { return step != first_step; }
+
+  /// Samples of a step in the sets handed to train().
+  int64_t own_batch() const { return options.local_batches ? options.batch / ranks_of(options) : options.batch; }
 
   Cause cause_of(const NotFinite& e, const data::Source* set) {
     Cause found = nan_check ? nan_check->origin(step, first_step + 1) : Cause{};
@@ -111,7 +126,7 @@ struct Trainer::Impl {
   }
 
   int64_t steps_per_epoch(const data::Source& set) const {
-    return set.size() / options.batch + (options.keep_last && set.size() % options.batch != 0);
+    return set.size() / own_batch() + (options.keep_last && set.size() % own_batch() != 0);
   }
 
   struct Training {
@@ -125,15 +140,21 @@ struct Trainer::Impl {
     if (GradientSum::needed(options) && !sum) sum.emplace(model);
     if (steps_per_epoch(set) == 0)
       throw invalid(
-          fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
+          fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), own_batch()),
           "use a smaller batch");
     model.update();  // first, in the order of the memory plan
     position.change_set(set.size(), step);
-    BatchParts parts(set.size() - position.sample, options.batch, parts_of(options), options.keep_last);
+    const int64_t count = options.local_batches ? options.accumulate : parts_of(options);
+    BatchParts parts(set.size() - position.sample, own_batch(), count, options.keep_last);
     auto program = [&](int64_t size) {
       return size ? &model.program(DeviceModel::Kind::training, set, size) : nullptr;
     };
-    return {program(parts.whole), program(parts.last)};
+    Training training{program(parts.whole), program(parts.last)};
+    if (options.shard == "optimizer" && !exchange) {
+      exchange.emplace(model);
+      if (options.mixed) model.share();
+    }
+    return training;
   }
 
   struct Queued {
@@ -144,7 +165,7 @@ struct Trainer::Impl {
   /// Enqueues a step: whole, or its parts and the update. `batch`: this rank's samples.
   Queued run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
     const int64_t size = part_size(options.batch, parts_of(options), ranks_of(options));
-    auto draw = static_cast<int32_t>(step * parts_of(options) + rank() * options.accumulate);
+    auto draw = static_cast<int32_t>(step * parts_of(options) + rank_of(options) * options.accumulate);
     uint64_t ticket = 0;
     StepVotes agreed;
     double lr = rate(step);
@@ -177,11 +198,11 @@ struct Trainer::Impl {
     if (sum) agreed = sum->finish(votes);
     if (CompiledGraph* update = model.update())
       ticket = update->run([&](const std::string&, void* to) { fill_rate(to); });
+    if (exchange) exchange->run();
     if (nan_check) nan_check->ran(std::move(now));
     return {ticket, agreed};
   }
 
-  int64_t rank() const { return options.world ? options.world->rank() : 0; }
   void at(int64_t number, const char* what) const {
     if (options.world) options.world->at(number, what);
   }
@@ -189,12 +210,12 @@ struct Trainer::Impl {
   TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
     if (failed) throw *failed;
     Training training = prepare_training(set);
-    const int64_t epoch = position.epoch, before = position.sample / options.batch;
+    const int64_t epoch = position.epoch, before = position.sample / own_batch();
     std::vector<int32_t> order = data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch));
     order.erase(order.begin(), order.begin() + position.sample);
-    data::Batches batches(std::move(order), options.batch, options.keep_last ? data::Last::pad : data::Last::drop);
+    data::Batches batches(std::move(order), own_batch(), options.keep_last ? data::Last::pad : data::Last::drop);
     const int64_t share = options.batch / ranks_of(options);
-    batches.slice(rank() * share, share);
+    if (!options.local_batches) batches.slice(rank_of(options) * share, share);
     TrainResult result;
     recent.clear();
     // reads losses left over from a call that an exception in its callback ended
@@ -219,7 +240,7 @@ struct Trainer::Impl {
       position.advance(batches.valid(i));
       ++result.steps;
       ++unwatched;
-      samples += batches.valid(i);
+      samples += batches.valid(i) * options.batch / own_batch();
       result.stopped = queued.votes.stop;
       bool end = i + 1 == end_of_call || result.stopped;
       bool norms_due = options.norms_every > 0 && step % options.norms_every == 0;
@@ -241,7 +262,7 @@ struct Trainer::Impl {
         (options.world ? votes.stop : result.stopped) = !go_on;
         if (failed) throw *failed;  // a save() in the callback failed
       }
-      votes.look = rank() == 0 && seconds_since(looked) > read_interval;
+      votes.look = rank_of(options) == 0 && seconds_since(looked) > read_interval;
     }
     votes = {};
     at(step, "");
@@ -292,6 +313,9 @@ int64_t Trainer::steps_left(const data::Source& set, int64_t epochs) {
 const Position& Trainer::position() const { return impl_->position; }
 void Trainer::set_schedule(Schedule schedule) { impl_->options.schedule = std::move(schedule); }
 
+bool Trainer::sharded() const { return impl_->model.sharded(); }
+bool Trainer::mixed() const { return impl_->options.mixed; }
+
 Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string, std::string>& metadata) {
   if (impl_->failed) throw *impl_->failed;
   Checkpoint c{{}, metadata};
@@ -300,7 +324,7 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
       if (double x = first_not_finite(t); !std::isfinite(x))
         throw NotFinite(steps(), fmt::format("'{}' is {} after step {}: {} was not written", name,
                                              not_finite_in_words(x), steps(), path));
-      c.tensors.emplace(name, std::move(t));
+      if (rank_of(impl_->options) == 0) c.tensors.emplace(name, std::move(t));
     });
   } catch (const NotFinite& e) {
     impl_->explain(e, nullptr);
@@ -317,7 +341,10 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
 }
 
 void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
-  write_checkpoint(path, snapshot(path, metadata));
+  const bool writes = rank_of(impl_->options) == 0;
+  if (!writes && !sharded()) return;
+  Checkpoint c = snapshot(path, metadata);
+  if (writes) write_checkpoint(path, c);
 }
 
 void Trainer::load(const std::string& path) {
@@ -329,7 +356,7 @@ void Trainer::load(const std::string& path) {
   impl_->options.seed = seed_of(c);
   impl_->step = impl_->first_step = impl_->history.steps = step_of(c);
   impl_->position = read_position(c.metadata, path);
-  impl_->position.change_batch(impl_->options.batch, impl_->options.keep_last, impl_->step);
+  impl_->position.change_batch(impl_->own_batch(), impl_->options.keep_last, impl_->step);
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
   impl_->model.load(std::move(c));

@@ -41,9 +41,17 @@ struct TUTTI_API TrainerOptions {
   /// The ranks that train together (core/world/world.h): every rank makes the same calls with the same data, and
   /// computes its share of each batch and evaluation. Null: one process.
   std::shared_ptr<World> world = {};
-  int64_t recompute = 0;   ///< blocks, from the first, whose activations are recomputed (ProgramOptions::recompute)
-  bool keep_last = false;  ///< train on the last, smaller batch of an epoch too, with a program of its own
-  bool balance = false;    ///< weights each class by samples / (classes * samples of the class) in training
+  /// "none": every rank updates all parameters. "optimizer": each rank updates some, keeps only their optimizer state,
+  /// and sends them to the others.
+  std::string shard = "none";
+  int64_t planned_ranks = 1, planned_rank = 0;  ///< for RunPlanner: the world of a run that is not started yet
+  int64_t recompute = 0;  ///< blocks, from the first, whose activations are recomputed (ProgramOptions::recompute)
+  /// Whether the sets that a rank hands to train() are its own: a step takes batch / ranks samples from each.
+  bool local_batches = false;
+  bool local_evaluation = false;  ///< whether each rank evaluates the sets handed to it by itself
+  bool mixed = false;             ///< whether the ranks' devices differ; Trainer sets it
+  bool keep_last = false;         ///< train on the last, smaller batch of an epoch too, with a program of its own
+  bool balance = false;           ///< weights each class by samples / (classes * samples of the class) in training
   uint64_t seed = 1;
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
@@ -157,11 +165,14 @@ class TUTTI_API Trainer {
   /// Replaces the options' schedule. Its step is adjusted for changed batch sizes: see Position::ahead.
   void set_schedule(Schedule schedule);
 
+  /// Whether ranks share the optimizer state. All of them must then call save(), snapshot() and state_hash().
+  bool sharded() const;
+  bool mixed() const;  ///< whether the ranks' devices differ
   /// Writes parameters, optimizer state, step, seed and loss scale as safetensors, with `metadata`. If one of them
-  /// holds NaN or infinity, throws NotFinite and keeps an older file.
+  /// holds NaN or infinity, throws NotFinite and keeps an older file. Of several ranks, rank 0 writes.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {});
   /// Copies the checkpoint to the host without writing it, so that another thread can write it to `path` during
-  /// training.
+  /// training. Without tensors on ranks other than 0.
   Checkpoint snapshot(const std::string& path, const std::map<std::string, std::string>& metadata = {});
   /// Resumes from a checkpoint; call it before the first train() or evaluate(). Once the model's input is known, throws
   /// Error that names the first parameter that is missing or differs; train() throws Error if the optimizer or the

@@ -31,6 +31,22 @@ void check_reduce(const TrainerOptions& o) {
     throw invalid(fmt::format("{}: unknown", option_text("reduce", o.reduce)), "use fast or ordered");
 }
 
+void check_shard(const TrainerOptions& o) {
+  const std::string given = option_text("shard", o.shard);
+  if (o.shard != "none" && o.shard != "optimizer")
+    throw invalid(fmt::format("{}: unknown", given), "use none or optimizer");
+  if (o.shard != "none" && ranks_of(o) == 1)
+    throw invalid(given + ": there is only one rank, which keeps the whole optimizer state",
+                  "start several: mpiexec -n 2 tutti train …");
+  if (o.shard != "none" && o.update)
+    throw invalid((o.mixed ? "the ranks' devices differ, so each rank updates some of the parameters" : given) +
+                      ": an update of one's own may need all parameters",
+                  o.mixed ? "use equal devices, or an optimizer of Tutti's" : option_text("shard", "none"));
+  if (o.mixed && o.reduce == "ordered")
+    throw invalid(fmt::format("{}: the ranks' devices differ, and round differently", option_text("reduce", o.reduce)),
+                  "use equal devices, or " + option_text("reduce", "fast"));
+}
+
 std::vector<TrainerOption> data_records() {
   using T = TrainerOptions;
   using enum TrainerOption::Scope;
@@ -111,6 +127,13 @@ std::vector<TrainerOption> training_records() {
               "(accumulate) give the same bits as one with N x A",
        .scope = training,
        .check = check_reduce},
+      {.name = "shard",
+       .group = "Training",
+       .field = &T::shard,
+       .doc = "What ranks (mpiexec) share instead of keeping a copy each: none, or optimizer: each rank keeps the "
+              "optimizer state of some parameters, updates them and sends them to the others",
+       .scope = machine,
+       .check = check_shard},
       {.name = "clip-norm",
        .group = "Training",
        .field = &T::clip_norm,

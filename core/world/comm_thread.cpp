@@ -74,12 +74,21 @@ bool CommThread::wait_for(uint64_t number, std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   done_.wait_for(lock, time, [&] { return finished_ >= number || error_ || failure_; });
   if (finished_ >= number) return true;
+  rethrow();
+  return false;
+}
+
+void CommThread::check() {
+  std::lock_guard lock(mutex_);
+  rethrow();
+}
+
+void CommThread::rethrow() const {
   if (failure_) {
     std::string host = failure_->rank < peers_.size() ? fmt::format("rank {}: ", failure_->rank) : "";
     throw Error(failure_->error.code, host + failure_->error.what(), failure_->error.remedy);
   }
   if (error_) throw *error_;
-  return false;
 }
 
 void CommThread::ask() {

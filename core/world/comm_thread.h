@@ -49,6 +49,8 @@ class CommThread {
   uint64_t begin(const TuttiTransfer& transfer);
   /// Whether it is done after at most that time. Throws what the library or another rank ended with.
   bool wait_for(uint64_t number, std::chrono::milliseconds time);
+  /// Throws what the library or another rank ended with.
+  void check();
   /// Asks all other ranks what they are doing.
   void ask();
   std::vector<Peer> peers() const;
@@ -71,6 +73,7 @@ class CommThread {
   void take(const Note& note);
   void send(uint32_t kind, uint32_t to, const Error* error = nullptr);
   void listen();
+  void rethrow() const;
 
   const TuttiWorld& table_;
   TuttiPlace place_ = {};

@@ -3,33 +3,51 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "core/base/status.h"
 #include "core/runtime/registry.h"
 #include "core/runtime/trust.h"
 
 namespace tutti {
 
-const TuttiWorld& load_world() {
+namespace {
+
+constexpr const char* built_with = "world/libtutti_mpi.so";
+constexpr const char* standard_abi = "world/libtutti_mpi_abi.so";
+
+const TuttiWorld& table_of(void* library, const std::string& file) {
+  auto entry = reinterpret_cast<TuttiWorldEntry>(dlsym(library, "tutti_world"));
+  const TuttiWorld* table = entry ? entry(TUTTI_WORLD_ABI) : nullptr;
+  if (!table || table->size < sizeof *table)
+    throw invalid(fmt::format("{} does not speak version {} of core/abi/tutti_world.h", file, TUTTI_WORLD_ABI),
+                  "build it with this engine");
+  return *table;
+}
+
+}  // namespace
+
+const TuttiWorld& load_world(const std::string& mpi) {
   std::error_code gone;
-  for (const std::filesystem::path& folder : engine_folders()) {
-    std::filesystem::path file = folder / "world/libtutti_mpi.so";
-    if (!std::filesystem::exists(file, gone)) continue;
-    if (std::string why = distrust(file); !why.empty())
-      throw invalid(fmt::format("{} is not loaded: {}", file.string(), why));
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-      throw invalid(fmt::format("MPI cannot be loaded: {}", dlerror()),
-                    "install Open MPI (Debian: apt install openmpi-bin)");
-    auto entry = reinterpret_cast<TuttiWorldEntry>(dlsym(library, "tutti_world"));
-    const TuttiWorld* table = entry ? entry(TUTTI_WORLD_ABI) : nullptr;
-    if (!table || table->size < sizeof *table)
-      throw invalid(
-          fmt::format("{} does not speak version {} of core/abi/tutti_world.h", file.string(), TUTTI_WORLD_ABI),
-          "build it with this engine");
-    return *table;
-  }
-  throw invalid("this build has no MPI",
-                "install Open MPI (Debian: apt install libopenmpi-dev openmpi-bin) and build again");
+  std::string failure;
+  std::array names{built_with, standard_abi};
+  if (mpi == "MPICH") std::ranges::reverse(names);
+  for (const char* name : names)
+    for (const std::filesystem::path& folder : engine_folders()) {
+      std::filesystem::path file = folder / name;
+      if (!std::filesystem::exists(file, gone)) continue;
+      if (std::string why = distrust(file); !why.empty())
+        throw invalid(fmt::format("{} is not loaded: {}", file.string(), why));
+      if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return table_of(library, file.string());
+      if (failure.empty()) failure = dlerror();
+    }
+  if (failure.empty())
+    throw invalid("this build has no MPI",
+                  "install Open MPI (Debian: apt install libopenmpi-dev openmpi-bin) and build again");
+  throw invalid(fmt::format("MPI cannot be loaded: {}", failure),
+                "install Open MPI (Debian: apt install openmpi-bin), or add the folder of your MPI's libraries to "
+                "LD_LIBRARY_PATH");
 }
 
 }  // namespace tutti

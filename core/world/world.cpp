@@ -25,7 +25,8 @@ using Seconds = std::chrono::duration<double>;
 constexpr size_t piece_bytes = size_t{4} << 20;  // larger messages stall what else travels
 constexpr double after_signal = 0.6;  // seconds of silence: a launcher that ends the ranks gives them about one
 constexpr double own_pause = 0.5;     // seconds between two polls that mean this process was stopped
-constexpr double elsewhere = 10;      // times the limit for a rank that compiles, evaluates or saves
+constexpr const char* closing = "the end";
+constexpr double elsewhere = 10;  // times the limit for a rank that compiles, evaluates or saves
 
 template <class T>
 constexpr uint32_t dtype_of = std::is_same_v<T, double> ? TUTTI_F64 : TUTTI_F32;
@@ -58,7 +59,7 @@ struct World::Impl {
   /// A launcher of another MPI is found out before MPI starts, which might wait for it.
   static const TuttiWorld& matching(const Launch& launch) {
     expect_connected(launch);
-    const TuttiWorld& table = load_world();
+    const TuttiWorld& table = load_world(launch.mpi);
     if (!launch.mpi.empty() && *table.mpi && launch.mpi != table.mpi) throw separate(launch, table.mpi, 1);
     return table;
   }
@@ -66,11 +67,11 @@ struct World::Impl {
   int size() const { return static_cast<int>(place.ranks); }
   int rank() const { return static_cast<int>(place.rank); }
 
-  uint64_t begin(uint32_t kind, uint32_t dtype, const void* from, void* to, size_t bytes) {
+  uint64_t begin(uint32_t kind, uint32_t dtype, const void* from, void* to, size_t bytes, int peer = 0) {
     kinds.emplace_back(kind);
     bool blocks = kind == TUTTI_ALL_TO_ALL || kind == TUTTI_ALL_GATHER;
     sent += bytes * (blocks ? place.ranks - 1 : 1);
-    return thread.begin({kind, dtype, from, to, bytes, 0, 0});
+    return thread.begin({kind, dtype, from, to, bytes, static_cast<uint32_t>(peer), 0});
   }
 
   void wait(uint64_t number) {
@@ -95,7 +96,7 @@ struct World::Impl {
   }
 
   std::string what_of(uint64_t number) const {
-    return fmt::format("{} {} (step {})", name_of(kinds.at(number - 1)), number, step);
+    return number == 0 ? "close" : fmt::format("{} {} (step {})", name_of(kinds.at(number - 1)), number, step);
   }
 
   /// Throws where a rank has been silent for too long, or stays behind.
@@ -122,6 +123,11 @@ struct World::Impl {
     for (uint32_t r = 0; r < place.ranks; ++r) {
       const Doing& d = peers[r].doing;
       bool behind = r != place.rank && d.transfers < number;
+      if (behind && d.what == closing && what != closing)
+        throw Error(Code::internal,
+                    fmt::format("rank {}{} has ended its program after step {}; rank {} waits in {}", r,
+                                host(static_cast<int>(r)), d.step, rank(), what_of(number)),
+                    "every rank must take the same steps, with as many batches");
       double limit = options.timeout + longest_step;
       if (d.what != "step") limit *= elsewhere;
       if (behind && waited_now > limit)
@@ -225,8 +231,8 @@ void World::all_reduce(std::span<double> values) {
 void World::all_reduce_ordered(std::span<float> values) { impl_->sum_in_order(values); }
 void World::all_reduce_ordered(std::span<double> values) { impl_->sum_in_order(values); }
 
-void World::broadcast(std::span<std::byte> bytes) {
-  impl_->wait(impl_->begin(TUTTI_BROADCAST, TUTTI_U8, bytes.data(), bytes.data(), bytes.size()));
+void World::broadcast(std::span<std::byte> bytes, int root) {
+  impl_->wait(impl_->begin(TUTTI_BROADCAST, TUTTI_U8, bytes.data(), bytes.data(), bytes.size(), root));
 }
 
 std::vector<std::string> World::gather(const std::string& text) {
@@ -275,6 +281,17 @@ void World::abort(int exit_code) {
 }
 
 void World::close() {
+  at(impl_->step, closing);
+  auto others_are_there = [&] {
+    std::vector<CommThread::Peer> peers = impl_->thread.peers();
+    peers.erase(peers.begin() + rank());
+    return std::ranges::all_of(peers, [](const CommThread::Peer& p) { return p.doing.what == closing; });
+  };
+  for (const auto begun = Clock::now(); !others_are_there(); std::this_thread::sleep_for(20ms)) {
+    impl_->thread.ask();
+    impl_->thread.check();
+    impl_->expect_company(0, begun, impl_->options.interrupted && impl_->options.interrupted());
+  }
   any(false);  // so that no rank ends while another still waits for it
   impl_->thread.close();
 }

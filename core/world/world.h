@@ -38,8 +38,8 @@ class TUTTI_API World {
   /// The same in one binary tree over the ranks, a power of two: the same bits whatever the library and the network.
   void all_reduce_ordered(std::span<float> values);
   void all_reduce_ordered(std::span<double> values);
-  /// Rank 0's bytes, on all ranks.
-  void broadcast(std::span<std::byte> bytes);
+  /// The bytes of rank `root`, on all ranks.
+  void broadcast(std::span<std::byte> bytes, int root = 0);
   /// The texts of all ranks.
   std::vector<std::string> gather(const std::string& text);
   /// Whether it is true on any rank.
@@ -51,7 +51,8 @@ class TUTTI_API World {
   [[noreturn]] void hand_over(const Error& error, int exit_code);
   /// Ends all ranks at once.
   [[noreturn]] void abort(int exit_code);
-  /// Behind the last call, on all ranks.
+  /// Behind the last call, on all ranks. Waits for them as long as they answer; the ranks that wait for a transfer of a
+  /// rank that has called it throw Error(internal).
   void close();
 
   uint64_t bytes_sent() const;    ///< handed to the library for other ranks; an all_reduce counts once

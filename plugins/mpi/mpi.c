@@ -16,7 +16,7 @@ static const char implementation[] = "Open MPI";
 #elif defined(MPICH_VERSION)
 static const char implementation[] = "MPICH";
 #else
-static const char implementation[] = "";
+static const char implementation[] = ""; /* whichever provides the standard ABI */
 #endif
 
 static TuttiRequest under_way = {MPI_REQUEST_NULL, &under_way, &under_way};
@@ -28,6 +28,16 @@ static int32_t failed(const char* call, int code, TuttiError* error) {
   error->code = TUTTI_INTERNAL;
   snprintf(error->message, sizeof error->message, "%s: %s", call, text);
   return TUTTI_INTERNAL;
+}
+
+/* The text up to the first comma or line break, with single spaces: how the library was built follows there. */
+static void first_words(const char* text, char* out, size_t size) {
+  size_t n = 0;
+  for (; *text && !strchr(",\n", *text) && n + 1 < size; ++text) {
+    int blank = strchr(" \t", *text) != NULL;
+    if (!blank || (n > 0 && out[n - 1] != ' ')) out[n++] = blank ? ' ' : *text;
+  }
+  out[n] = 0;
 }
 
 static int32_t open_world(TuttiPlace* place, TuttiError* error) {
@@ -43,8 +53,7 @@ static int32_t open_world(TuttiPlace* place, TuttiError* error) {
   if ((code = MPI_Get_processor_name(text, &length))) return failed("MPI_Get_processor_name", code, error);
   snprintf(place->host, sizeof place->host, "%.255s", text);
   MPI_Get_library_version(text, &length);
-  text[strcspn(text, ",\n")] = 0; /* Open MPI and MPICH go on with how they were built */
-  snprintf(place->library, sizeof place->library, "%.255s", text);
+  first_words(text, place->library, sizeof place->library);
   return TUTTI_OK;
 }
 

@@ -26,4 +26,5 @@ NB_MODULE(_core, m) {
   bind_functions(m);
   bind_nn(m);
   bind_train(m);
+  bind_world(m);
 }

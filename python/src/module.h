@@ -141,5 +141,6 @@ void bind_devices(nb::module_& m);
 void bind_functions(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_train(nb::module_& m);
+void bind_world(nb::module_& m);
 
 }  // namespace tutti::python

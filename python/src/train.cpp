@@ -7,13 +7,14 @@
 
 #include "array_source.h"
 #include "core/base/status.h"
-#include "core/world/launch.h"
+#include "core/world/agree.h"
 #include "data/dataset.h"
 #include "data/form.h"
 #include "python_builder.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
 #include "train/trainer_option.h"
+#include "world.h"
 
 namespace tutti::python {
 namespace {
@@ -139,6 +140,7 @@ TrainerOptions options_of(const nb::dict& d) {
           },
           option.field);
   }
+  if (d.contains("local_batches")) o.local_batches = o.local_evaluation = nb::cast<bool>(d["local_batches"]);
   parse_texts(o, texts, d.contains("total") ? nb::cast<int64_t>(d["total"]) : 0);
   if (d.contains("device_options"))
     o.device_options = nb::cast<std::map<std::string, std::string>>(d["device_options"]);
@@ -175,16 +177,21 @@ nb::dict progress_dict(const Progress& p) {
   return d;
 }
 
-/// Throws Error(invalid) if a launcher started several processes: each would train a model of its own.
-void refuse_ranks() {
-  if (Launch l = this_launch(); l.ranks > 1)
-    throw invalid(
-        fmt::format("{} started {} processes, and tutti.Trainer would train a separate model in each", l.by, l.ranks),
-        "train one model with: mpiexec -n 2 tutti train …; for separate models unset the launcher's "
-        "variables, such as OMPI_COMM_WORLD_SIZE");
-}
-
 using PyTrainer = Exclusive<Trainer>;
+
+/// Throws Error(invalid) listing what differs between ranks. The training step for the set is prepared; `same_set`:
+/// whether all ranks have the same one.
+void agree_on(PyTrainer& trainer, const Source& set, bool same_set, const std::map<std::string, std::string>& options) {
+  trainer.use([&](Trainer& t) {
+    Settings mine(options.begin(), options.end());
+    mine.emplace_back("version", TUTTI_VERSION);
+    if (same_set)
+      mine.emplace_back("data", fmt::format("{}, {} samples, {}", set.name, set.size(), data::fingerprint(set)));
+    for (const nn::Parameter& p : t.model_states()) mine.emplace_back(p.name, to_string(p.type));
+    mine.emplace_back("initial state", t.state_hash());
+    agree(*world_of_ranks(), mine);
+  });
+}
 
 /// Checks for Ctrl-C and calls `watch`, about ten times per second.
 nb::dict train(PyTrainer& trainer, const Source& set, int64_t max_steps, const nb::object& watch) {
@@ -252,6 +259,7 @@ void bind_data(nb::module_& m) {
             return to_numpy(data::read_samples(s, column, samples));
           },
           nb::arg("column"), nb::arg("samples"));
+  m.def("fingerprint", &data::fingerprint, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<data::TensorSet, Source>(m, "TensorSet", "Arrays with as many rows each as there are samples.")
       .def(
           "__init__",
@@ -405,9 +413,11 @@ void bind_trainer(nb::module_& m) {
   trainer
       .def("__init__",
            [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options) {
-             refuse_ranks();
              TrainerOptions o = options_of(options);
-             new (self) PyTrainer([&] { return std::make_shared<Trainer>(select_device(device), task, std::move(o)); });
+             new (self) PyTrainer([&] {
+               o.world = world_of_ranks();
+               return std::make_shared<Trainer>(select_device(device), task, std::move(o));
+             });
            })
       .def("train", &train, nb::arg("set"), nb::arg("max_steps"), nb::arg("watch").none(), nb::keep_alive<1, 2>())
       .def(
@@ -463,6 +473,7 @@ void bind_trainer(nb::module_& m) {
       .def(
           "prepare", [](PyTrainer& trainer, const Source& set) { trainer.use([&](Trainer& t) { t.prepare(set); }); },
           nb::keep_alive<1, 2>())
+      .def("agree", &agree_on, nb::arg("set"), nb::arg("same_set"), nb::arg("options"))
       .def("close", &PyTrainer::close);
   bind_trainer_properties(trainer);
 }

@@ -18,15 +18,16 @@ from tutti import nn
 from tutti._core import Device, Graph, Outcome, Value
 from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.lengths import buckets
+from tutti.ranks import World, world
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
 from tutti.trainer import Lora, Norms, ParameterGroup, Score, Trainer, optimizers as _optimizers
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError",
-           "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value",
+           "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "World",
            "binary_classification", "buckets", "classification",
            "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
-           "task", "value_and_grad"]
+           "task", "value_and_grad", "world"]
 __version__ = _core.version
 _atexit.register(_core.leave_interpreter)
 optim = _Namespace(**_optimizers)

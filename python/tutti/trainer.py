@@ -13,6 +13,7 @@ import numpy as np
 from tutti import _core
 from tutti.data import Data, Stream, as_array, source
 from tutti.errors import InvalidError
+from tutti.ranks import world
 from tutti.tables import History
 from tutti.tasks import predicting
 
@@ -107,6 +108,9 @@ class Trainer:
                 their gradients, rate, steps done) that sets their states, and its own "optimizer.…", by graph.set_state
     lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj")), or a rank
     fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
+    batches     under mpiexec, what the ranks hand in: "global": all of them the same data, of which each computes its share; "local":
+                iterables of batches of their own, of batch / ranks samples, such as a DataLoader with a DistributedSampler gives.
+                Then each rank evaluates by itself
     options     keyword arguments for the other fields of C++'s TrainerOptions, such as batch=32: help(tutti.Trainer) and docs/RUNS.md
                 list them
 
@@ -118,7 +122,7 @@ class Trainer:
                  schedule: str | Callable[[int], float] | None = None, total: int | None = None,
                  groups: Iterable[ParameterGroup] = (), lora: Lora | int | None = None,
                  normalise: str | tuple[Numbers, Numbers] | None = None, update: Callable[..., None] | None = None,
-                 **options: Any) -> None:
+                 batches: str = "global", **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
@@ -126,6 +130,12 @@ class Trainer:
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
+        if batches not in ("global", "local"):
+            raise InvalidError(f"batches={batches!r}: unknown", "use \"global\" or \"local\"")
+        self._world, self._local, self._agreed = world(), batches == "local", False
+        self._given = {k: repr(v) for k, v in options.items() if not callable(v)}
+        if self._local:
+            options["local_batches"] = True
         options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}
         options["groups"] = [dataclasses.astuple(g) for g in groups]
         if isinstance(lora, Lora):
@@ -143,6 +153,8 @@ class Trainer:
             options |= {"schedule": schedule, "total": total or 0}
         self.task, self.optimizer = task, optimizer
         self._batch, self._keep_last = options.get("batch", 64), options.get("keep_last", False)
+        if self._local:
+            self._batch //= self._world.size
         self._ahead = 0 if options.get("workers") == 0 else options.get("prefetch", 0) or 2  # for iterables
         self._reads_again = bool(options.get("nan_check"))
         self._core = _core.Trainer(task, device, options)
@@ -167,12 +179,16 @@ class Trainer:
                                    "hand in a dict of arrays, or leave nan_check out")
             stream = Stream(train, columns, self._batch, self._keep_last, self._ahead)
         else:
+            if self._local:
+                raise InvalidError("batches=\"local\": each rank hands in an iterable of its own batches, and these are arrays",
+                                   "leave it out: every rank takes its share of arrays")
             train = source(train, "train")
+            self._agree(train)
             before, self._trained_on = self._trained_on, train  # nan_check may read both again
         validation = source(validation, "validation") if validation is not None else None
         history, best, left = History(), float("inf"), steps
         start = self.steps
-        with _Bar(progress) as bar:
+        with _Bar(progress and self._world.rank == 0) as bar:
             while (left > 0) if steps is not None else (len(history) < epochs):
                 began = time.perf_counter()
                 if stream is not None:
@@ -189,11 +205,11 @@ class Trainer:
                 entry = {"epoch": epoch, "step": self.steps, "loss": done["loss"]}
                 if validation is not None:
                     score = self.evaluate(validation)
-                    self._core.report_validation_loss(score.loss)
+                    self._core.report_validation_loss(self._of_rank_0(score.loss))
                     entry |= {"validation_loss": score.loss, **score.metrics}
                 entry["seconds"] = time.perf_counter() - began
                 history.append(entry)
-                judged = entry.get("validation_loss", done["loss"])
+                judged = self._of_rank_0(entry.get("validation_loss", done["loss"]))
                 if checkpoint and judged < best:
                     self.save(checkpoint)
                 best = min(best, judged)
@@ -214,7 +230,13 @@ class Trainer:
         """One step per batch of a stream, at most `limit`."""
         losses = []
         waited = stream.waited
+        if self._world.size > 1 and hasattr(stream.batches, "__len__"):
+            _core.agree({"batches per epoch": str(len(stream.batches))})
         for batch in stream(limit):
+            if not losses:
+                self._agree(batch)
+            if not losses and self._world.size > 1 and not self._local:
+                _core.agree({f"first batch of epoch {epoch}": _core.fingerprint(batch)})
             self._waited += stream.waited - waited
             waited = stream.waited
             self._trained_on = batch
@@ -226,6 +248,18 @@ class Trainer:
                                "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for good")
         counted = [x for x in losses if x == x]  # a batch whose samples all have weight 0 has no loss
         return {"loss": sum(counted) / len(counted) if counted else float("nan"), "stopped": False}
+
+    def _agree(self, data):
+        """Before the first step: all ranks train the same model in the same way."""
+        if self._world.size == 1 or self._agreed:
+            return
+        self._agreed = True
+        self._core.prepare(data)
+        self._core.agree(data, not self._local, self._given | {"task": repr(self.task), "optimizer": repr(self.optimizer)})
+
+    def _of_rank_0(self, x):
+        """A number that decides something, which all ranks must decide alike."""
+        return float(_core.broadcast(np.array([x]))[0]) if self._world.size > 1 else x
 
     def norms(self) -> list[Norms]:
         """The norms measured since the last call; requires the option `norms_every`."""
@@ -241,7 +275,7 @@ class Trainer:
             return self._core.predict(source(data, "validation"))
 
     def save(self, path: str | os.PathLike[str], **metadata: Any) -> None:
-        """Saves the complete training state as safetensors."""
+        """Saves the complete training state as safetensors. Under mpiexec all ranks call it, and rank 0 writes."""
         self._core.save(os.fspath(path), {k: str(v) for k, v in metadata.items()})
 
     def load(self, path: str | os.PathLike[str]) -> None:

@@ -11,6 +11,7 @@ static void* leave(void* seconds) {
 
 __attribute__((constructor)) static void start(void) {
   const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *leaver = getenv("LEAVER_RANK");
+  if (!rank) rank = getenv("PMI_RANK"); /* MPICH's */
   pthread_t thread;
   if (rank && leaver && strcmp(rank, leaver) == 0) pthread_create(&thread, NULL, leave, getenv("LEAVER_SECONDS"));
 }

@@ -28,13 +28,15 @@ def tensor(path, name):
 
 
 class Case(harness.Case):
+    MPIEXEC = "MPIEXEC"  # the variable that names the launcher
+
     def setUp(self):
         super().setUp()
-        self.assertTrue(os.environ.get("MPIEXEC"), "no mpiexec: scripts/deps.sh --mpi")
+        self.assertTrue(os.environ.get(self.MPIEXEC), "no mpiexec: scripts/deps.sh --mpi")
 
-    def start(self, *programs, env=None, command=(harness.BINARY, "train")):
-        """Starts mpiexec; `programs`: (ranks, options of the command) each."""
-        words = [os.environ["MPIEXEC"]]
+    def start(self, *programs, env=None, command=(harness.BINARY, "train"), options=()):
+        """Starts mpiexec with these options; `programs`: (ranks, options of the command) each."""
+        words = [os.environ[self.MPIEXEC], *options]
         for number, (ranks, *args) in enumerate(programs):
             words += [":"] * (number > 0) + ["-n", str(ranks), *map(str, (*command, *args))]
         child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,

@@ -8,6 +8,7 @@ from torch.utils import _pytree as pytree
 from tutti import _core
 from tutti.data import as_array, as_column
 from tutti.errors import InvalidError
+from tutti.ranks import world
 from tutti.tasks import predicting, task
 from tutti.torch.optimizers import Followed
 from tutti.torch.outputs import Checks
@@ -39,6 +40,11 @@ def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto",
     return Step(module, example_inputs, loss, optimizer, device, options)
 
 
+def _refuse_ranks():
+    if world().size > 1:
+        raise InvalidError(f"from_torch is for one process, and {world().size} were started", "use tutti.Trainer, or run without mpiexec")
+
+
 def _tuple(x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
@@ -48,7 +54,7 @@ _NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 def _options(options):
     """Those of a trainer, checked as far as they differ from Trainer's."""
-    for key in ("batch", "eval_batch", "keep_last"):
+    for key in ("batch", "batches", "eval_batch", "keep_last"):
         if key in options:
             raise InvalidError(f"from_torch has no option '{key}'", "what it is called with says what a batch is")
     every = options.pop("accumulate", 1)
@@ -99,6 +105,7 @@ class Step:
             raise InvalidError(f"device={device!r} is a device of PyTorch's", "name one of tutti.devices(), such as \"auto\"")
         self.module, self.loss = module, loss
         self._inputs = _tuple(example_inputs)
+        _refuse_ranks()
         self._options, self._every = _options(dict(options))
         self._loaded = None  # a checkpoint of which nothing is on the device yet
         self._training, self._pending = True, 0  # eval(); steps whose gradients wait for an update
@@ -140,8 +147,8 @@ class Step:
             if updates:
                 self._carried[Followed.COUNT] = torch.tensor(updates, dtype=torch.int32)
             more, ours = {"schedule": self._followed.rate, "update": self._followed.update}, self._followed.sibling()
-        self._trainer = Trainer(task(self._traced.build, f"torch {type(self.module).__name__}"), self._device, ours, batch=1, eval_batch=1,
-                                **more, **self._options)
+        self._trainer = Trainer(task(self._traced.build, f"torch {type(self.module).__name__}"), self._device, ours,
+                                batch=world().size, batches="local", eval_batch=1, **more, **self._options)
         self.device, self._done, self._begun, self._compiled = self._trainer.device, steps, False, False
 
     def _begin(self, weights=None):
@@ -187,6 +194,7 @@ class Step:
         if self._done:
             core.set_steps(self._done)
             self._done = 0
+        self._trainer._agree(source)
 
     def _rebuild(self, why):
         """Another program, for a module or an optimizer that is not what was traced; the device's states go along."""

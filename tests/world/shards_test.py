@@ -1,0 +1,106 @@
+"""--shard optimizer: the bits of ranks that keep everything, in less memory, as planned; and worlds of unequal devices."""
+import json
+import unittest
+
+import ranks
+from ranks import harness
+
+FAST = ["--threads", "1", "--device", "onednn"]
+SHARD = ["--shard", "optimizer"]
+ADAM = [*ranks.MLP, "--steps", "30", "--clip-norm", "0.5", "--ema", "0.9", "--reduce", "ordered"]
+CNN = ["cnn", "--data", "synthetic:1x12x12:4:128:40", "--batch", "16", "--optimizer", "sgd", "--momentum", "0.9", "--steps", "12",
+       "--reduce", "ordered"]
+HALF = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,64,4", "--batch", "16", "--precision", "f16", "--steps", "10"]
+
+
+class Shards(ranks.Case):
+    def test_the_bits_of_one_process(self):
+        for args in (ADAM, CNN):
+            one = self.trained(1, *args, *FAST, "--accumulate", "4")
+            for n in (2, 4):
+                run = self.trained(n, *args, *FAST, *SHARD, "--accumulate", 4 // n)
+                for key in ("state_hash", "losses", "test_loss", "metrics"):
+                    self.assertEqual(run[key], one[key], f"{args[0]} {n} {key}")
+                self.assertEqual(run["world"]["shard"], "optimizer")
+
+    def test_more_ranks_than_parameters_and_half_precision(self):
+        for args, n in ((["mlp", "--data", "synthetic:8:4:64:20", "--layers", "8,4", "--batch", "16", "--steps", "5"], 4), (HALF, 2)):
+            kept, shared = (self.trained(n, *args, *FAST, *more) for more in ([], SHARD))
+            self.assertEqual(shared["state_hash"], kept["state_hash"])
+            self.assertEqual(shared["losses"], kept["losses"])
+
+    def test_a_checkpoint_is_that_of_one_process(self):
+        args = [*ranks.MLP, "--steps", "30", "--reduce", "ordered"]
+        self.trained(1, *args, *FAST, "--accumulate", "4", "--checkpoint", self.folder / "one")
+        self.trained(4, *args, *FAST, *SHARD, "--checkpoint", "four")
+        one, four = ((self.folder / f).read_bytes() for f in ("one", "four"))
+        size = int.from_bytes(one[:8], "little")
+        names = json.loads(one[8:8 + size])
+        self.assertTrue(any(k.startswith("optimizer.v.") for k in names))
+        for name in names.keys() - {"__metadata__"}:
+            if names[name]["dtype"] == "F32":
+                self.assertEqual(ranks.tensor(self.folder / "four", name), ranks.tensor(self.folder / "one", name), name)
+        more = ["--steps", "40", *FAST]
+        last = self.trained(1, "--resume", self.folder / "one", *more)
+        for n, parts, how in ((1, 4, []), (2, 2, SHARD), (4, 1, SHARD)):
+            (self.folder / "again").write_bytes(four)
+            again = self.trained(n, "--resume", self.folder / "again", *more, "--accumulate", parts, *how)
+            self.assertEqual(again["state_hash"], last["state_hash"], n)
+
+    def test_memory_is_as_planned(self):
+        args = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,256,256,4", "--batch", "16"]
+        plan = self.json("plan", *args, "--world", "4", *SHARD, "--threads", "1", "--device", "onednn", "--no-search")["plans"][0]
+        run = self.trained(4, *args, *FAST, *SHARD, "--steps", "5")
+        self.assertEqual([r["peak_bytes"] for r in plan["ranks"]], run["world"]["peak_bytes"])
+        self.assertEqual(plan["peak_bytes"], max(run["world"]["peak_bytes"]))
+        whole = self.json("plan", *args, "--world", "4", "--threads", "1", "--device", "onednn", "--no-search")["plans"][0]
+        kept = self.trained(4, *args, *FAST, "--steps", "5")
+        self.assertEqual([whole["peak_bytes"]] * 4, kept["world"]["peak_bytes"])
+        shares = [r["optimizer"] for r in plan["ranks"]]
+        self.assertEqual(sum(shares), whole["state"]["optimizer"])
+        self.assertLess(max(shares), whole["state"]["optimizer"])
+
+    def test_one_rank_has_nothing_to_share(self):
+        result = harness.tutti("train", *ranks.MLP, *FAST, *SHARD)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--shard optimizer: there is only one rank", result.stderr)
+        self.assertIn("mpiexec -n 2", result.stderr)
+        result = harness.tutti("plan", *ranks.MLP, *SHARD)
+        self.assertEqual(result.returncode, 2)
+        self.refused(["--shard all", "none or optimizer"], (2, *ranks.MLP, *FAST, "--shard", "all"))
+
+
+class Mixed(ranks.Case):
+    def test_three_devices_train_one_model(self):
+        args = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,64,4", "--batch", "24", "--steps", "42", "--ema", "0.9"]
+        devices = ["onednn", "opencl", "vulkan"]
+        here = [next((d for d in harness.usable_devices(slow=True) if d.startswith(name)), None) for name in devices]
+        for name, device in zip(devices, here):
+            if not device:
+                self.skip_without(name, f"no {name}")
+        one = self.trained(1, *args, *FAST)
+        code, out, err = self.finished(self.start((3, *args, "--device", ",".join(devices), "--checkpoint", "run", "--json")))
+        self.assertEqual(code, 0, err)
+        run = json.loads(out)
+        self.assertEqual(run["world"]["devices"], here)
+        self.assertIn("one of 3 ranks on different devices", err)
+        for a, b in zip(one["losses"], run["losses"], strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-5)
+        self.assertAlmostEqual(run["test_loss"], one["test_loss"], delta=1e-5)
+        self.assertEqual(self.json("eval", self.folder / "run")["steps"], 42)
+
+    def test_running_statistics_and_resuming(self):
+        args = ["resnet18", "--size", "tiny", "--data", "synthetic:3x16x16:4:64:40", "--batch", "8"]
+        both = ["--device", "onednn,reference"]
+        whole = self.trained(2, *args, *both, "--steps", "6")
+        self.trained(2, *args, *both, "--steps", "3", "--checkpoint", "run")
+        last = self.trained(2, "--resume", "run", *both, "--steps", "6")
+        self.assertEqual(last["state_hash"], whole["state_hash"])
+
+    def test_an_order_needs_equal_devices(self):
+        self.refused(["--reduce ordered", "devices differ"],
+                     (2, *ranks.MLP, "--device", "onednn,reference", "--steps", "2", "--reduce", "ordered"))
+
+
+if __name__ == "__main__":
+    unittest.main()
