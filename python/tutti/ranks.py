@@ -29,6 +29,9 @@ def met() -> None:
         text = "".join(traceback.format_exception(kind, error, trace))
         _core.hand_over("…" + text[-2000:] if len(text) > 2000 else text)  # returns on the rank that prints
         before(kind, error, trace)
+        if sys.stderr is not sys.__stderr__ and sys.__stderr__:  # torch.distributed's hook prints only after this one returns
+            sys.__stderr__.write(text)
+            sys.__stderr__.flush()
         sys.stderr.flush()
         sys.stdout.flush()
         _core.abort_world()

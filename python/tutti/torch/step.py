@@ -40,9 +40,12 @@ def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto",
     return Step(module, example_inputs, loss, optimizer, device, options)
 
 
-def _refuse_ranks():
-    if world().size > 1:
-        raise InvalidError(f"from_torch is for one process, and {world().size} were started", "use tutti.Trainer, or run without mpiexec")
+def _share(tensors):
+    """Gives all ranks rank 0's values of these tensors, in place, as PyTorch's DistributedDataParallel does."""
+    for t in tensors if world().size > 1 else ():
+        flat = t.detach().cpu().reshape(-1).contiguous()
+        given = torch.from_numpy(_core.broadcast(flat.view(torch.uint8).numpy()))
+        t.data.copy_(given.view(flat.dtype).reshape(t.shape))
 
 
 def _tuple(x):
@@ -105,7 +108,7 @@ class Step:
             raise InvalidError(f"device={device!r} is a device of PyTorch's", "name one of tutti.devices(), such as \"auto\"")
         self.module, self.loss = module, loss
         self._inputs = _tuple(example_inputs)
-        _refuse_ranks()
+        _share([*module.parameters(), *module.buffers()])
         self._options, self._every = _options(dict(options))
         self._loaded = None  # a checkpoint of which nothing is on the device yet
         self._training, self._pending = True, 0  # eval(); steps whose gradients wait for an update
@@ -184,6 +187,9 @@ class Step:
         if self._asserts and self._followed is None:  # only a followed optimizer leaves a refused step out
             raise InvalidError("the module asserts something of its tensors, which needs an optimizer of torch.optim",
                                "from_torch(…, optimizer=torch.optim.…)")
+        if self._asserts and world().size > 1:  # one rank would leave out a step that the others take
+            raise InvalidError("the module asserts something of its tensors, which several ranks cannot check together",
+                               "run without mpiexec, or leave the assertion out (validate_args=False)")
         if self._compiled:
             return
         self._compiled, self._loaded = True, None
