@@ -9,6 +9,7 @@
 #include "cli/number.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
+#include "cli/summary.h"
 #include "cli/train_command.h"
 #include "core/base/text.h"
 #include "data/files/file_lock.h"
@@ -176,6 +177,10 @@ int TrainCommand::operator()() try {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
+  if (summary)
+    return print_summary(summarize(Programs(task, program_options(run.trainer_options(total))),
+                                   form_of(*data.train, "train", false), run.trainer.batch),
+                         json);
   run.check_recompute(*data.train, !quiet);
   const TrainerOptions options = trainer_options(device, task, data, total);
   saves = !checkpoint.empty();
@@ -297,6 +302,8 @@ void add_train(CLI::App& app, Action& action) {
   command.ranks.add_to(*sub);
   add_files(command, sub);
   add_training(command, sub);
+  sub->add_flag("--summary", command.summary,
+                "Print the layers with their output shapes, parameters and FLOPs, and train nothing");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);
   for (const char* option :

@@ -26,7 +26,7 @@ struct TrainCommand {
   std::string save_every, target;
   int64_t keep = 1, patience = 0, norms = 0;
   std::optional<int64_t> overfit;
-  bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
+  bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false, summary = false;
 
   /// Result of training.
   struct Outcome {

@@ -65,6 +65,11 @@ std::vector<KernelId> Driver::build_all(std::span<const KernelSource> sources,
   return ids;
 }
 
+void Driver::forget_kernel(KernelId kernel) {
+  if (kernels_.erase(kernel) == 0) throw invalid(fmt::format("unknown kernel {}", kernel));
+  do_forget_kernel(kernel);
+}
+
 const Upload* Driver::checked(std::span<const Launch> launches, const Upload* upload) const {
   if (upload && upload->to.bytes == 0) upload = nullptr;
   if (upload) {

@@ -94,13 +94,16 @@ class Driver {
 
   /// Builds several kernels, which is much cheaper than one by one: compiles each, or loads it from `caches` (one entry
   /// per source: driver-specific bytes; empty: none). An entry that was empty or unusable contains new bytes
-  /// afterwards, or is empty if there is nothing to cache. Kernels live as long as the driver. Throws BuildError for
-  /// the first source that the device refuses.
+  /// afterwards, or is empty if there is nothing to cache. Throws BuildError for the first source that the device
+  /// refuses.
   std::vector<KernelId> build_all(std::span<const KernelSource> sources, std::span<std::vector<std::byte>> caches);
   /// The same for one kernel.
   KernelId build(const KernelSource& source, std::vector<std::byte>& cache) {
     return build_all({&source, 1}, {&cache, 1})[0];
   }
+
+  /// Frees a kernel that no sequence uses. Without it, kernels live as long as the driver.
+  void forget_kernel(KernelId kernel);
 
   /// Records launches for repeated submission. Each sees the writes of earlier launches and of sequences submitted
   /// before. `upload` (or null) is copied first, with the content of its host memory at the time of execution.
@@ -131,6 +134,7 @@ class Driver {
   virtual void do_read(const Range& from, void* to) = 0;
   virtual std::vector<KernelId> do_build_all(std::span<const KernelSource> sources,
                                              std::span<std::vector<std::byte>> caches) = 0;
+  virtual void do_forget_kernel(KernelId) {}
   virtual SequenceId do_record(std::span<const Launch> launches, const Upload* upload) = 0;
   virtual std::optional<SequenceId> do_record_timed(std::span<const Launch>, const Upload*) { return std::nullopt; }
   virtual std::vector<Interval> do_times(SequenceId) { return {}; }

@@ -141,17 +141,25 @@ InputLayout DeviceModel::form_for(const data::Source& set, bool training) {
   return addressable(intended_form(set, training), [&](const Graph& g) { return runner.accepts(g); });
 }
 
-DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, int64_t batch) {
+void DeviceModel::drop_oldest() {
+  if (compiled_.size() < most_programs) return;
+  compiled_.erase(std::ranges::min_element(compiled_, {}, [](const auto& entry) { return entry.second->used; }));
+}
+
+std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data::Source& set, int64_t batch) {
   bool training = kind == Kind::training;
   InputLayout form = intended_form(set, training);
   const std::vector<double> weights = training ? class_weights(options_, set) : std::vector<double>{};
   std::string key = fmt::format("{}.{}{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "",
                                 constants_of(form, weights));
   auto it = compiled_.find(key);
+  ++uses_;
   if (it != compiled_.end()) {
-    upload(it->second, set);
+    it->second->used = uses_;
+    upload(*it->second, set);
     return it->second;
   }
+  drop_oldest();
   form = form_for(set, training);
   form.class_weights = weights;
   auto start = Clock::now();
@@ -164,11 +172,15 @@ DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, i
             : kind == Kind::prediction         ? programs_.prediction(form, batch)
                                                : programs_.evaluation(form, batch);
   std::vector<std::string> columns = fed_columns(g, form);
-  Program p{prepare(g, training ? options_.profiler.get() : nullptr), training, batch, std::move(form),
-            std::move(columns)};
-  if (training) step_cost_ = p.step->cost();
+  auto p = std::make_shared<Program>(Program{.step = prepare(g, training ? options_.profiler.get() : nullptr),
+                                             .training = training,
+                                             .batch = batch,
+                                             .form = std::move(form),
+                                             .columns = std::move(columns),
+                                             .used = uses_});
+  if (training) step_cost_ = p->step->cost();
   if (training) compile_ms_ += 1000 * std::chrono::duration<double>(Clock::now() - start).count();
-  upload(p, set);
+  upload(*p, set);
   initialize();
   return compiled_.emplace(key, std::move(p)).first->second;
 }
@@ -263,7 +275,7 @@ FallbackReport DeviceModel::fallback() const {
   FallbackReport report{fallback_devices_, elsewhere_, 0};
   const Program* largest = nullptr;  // training programs take precedence
   for (const auto& [name, p] : compiled_)
-    if (!largest || std::pair(p.training, p.batch) > std::pair(largest->training, largest->batch)) largest = &p;
+    if (!largest || std::pair(p->training, p->batch) > std::pair(largest->training, largest->batch)) largest = p.get();
   if (!largest) return report;
   uint64_t runs = largest->training ? static_cast<uint64_t>(options_.accumulate) : 1;
   report.bytes_per_step = runs * largest->step->fallback().bytes_per_step;

@@ -33,7 +33,10 @@ class DeviceModel {
     InputLayout form;
     std::vector<std::string> columns = {};  ///< columns fed with every batch
     std::vector<const std::byte*> uploaded = {};
+    uint64_t used = 0;  ///< number of the last call of program() that returned it
   };
+  /// How many programs stay compiled; of more, the least recently used ones are dropped.
+  static constexpr size_t most_programs = 24;
 
   /// `options` must outlive the model; their seed is read when the first program is prepared.
   DeviceModel(const Device& device, Task task, const TrainerOptions& options);
@@ -62,9 +65,9 @@ class DeviceModel {
   void bind(const data::Source& set);
   /// Compiles the graph, allocates memory and initializes new states from the checkpoint or the options.
   std::unique_ptr<CompiledGraph> prepare(const Graph& g, Profiler* profiler = nullptr);
-  /// The program for this batch size, compiled on first use; uploads the set's tables if they are not on the device
-  /// yet.
-  Program& program(Kind kind, const data::Source& set, int64_t batch);
+  /// The program for this batch size, compiled if it is not among the last most_programs; uploads the set's tables if
+  /// they are not on the device yet. It stays as long as it is held.
+  std::shared_ptr<Program> program(Kind kind, const data::Source& set, int64_t batch);
   /// The update program that runs after the parts of an accumulated step; null without accumulation.
   CompiledGraph* update();
   /// Drops all compiled programs and compiles this one in their place, reusing their memory.
@@ -128,11 +131,14 @@ class DeviceModel {
   InputLayout intended_form(const data::Source& set, bool training) const;
   void declare(const ModelSignature& found);
   void upload(Program& p, const data::Source& set);
+  /// Makes room for one more program.
+  void drop_oldest();
   HostTensor from_owner(const std::string& name, const OwnedState& state);
 
   const TrainerOptions& options_;
   Programs programs_;
-  std::map<std::string, Program> compiled_;  // by kind, data set and batch
+  std::map<std::string, std::shared_ptr<Program>> compiled_;  // by kind, data set and batch
+  uint64_t uses_ = 0;                                         // calls of program()
   std::unique_ptr<CompiledGraph> update_;
   std::map<std::string, State> states_;      // every state declared so far
   std::map<std::string, OwnedState> owned_;  // of all ranks, once the update is compiled

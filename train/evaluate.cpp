@@ -113,14 +113,15 @@ int64_t evaluation_batch(const TrainerOptions& options, const Task& task, const 
 
 EvalResult evaluate(DeviceModel& model, const data::Source& set) {
   model.bind(set);
-  DeviceModel::Program& p = model.program(DeviceModel::Kind::evaluation, set, batch_of(model, set));
+  const std::shared_ptr<DeviceModel::Program> p =
+      model.program(DeviceModel::Kind::evaluation, set, batch_of(model, set));
   const std::vector<std::string>& metrics = model.declared()->metrics;
   std::vector<std::string> sums = {"eval.loss", "eval.weight"};
   for (const std::string& m : metrics) {
     sums.push_back(fmt::format("eval.{}.sum", m));
     sums.push_back(fmt::format("eval.{}.count", m));
   }
-  std::vector<double> total = add_up(model, p, set, sums);
+  std::vector<double> total = add_up(model, *p, set, sums);
   EvalResult result{.loss = total[0] / total[1], .metrics = {}, .samples = set.size()};
   for (size_t k = 0; k < metrics.size(); ++k) result.metrics[metrics[k]] = total[2 * k + 2] / total[2 * k + 3];
   score_regression(result, set);
@@ -130,13 +131,13 @@ EvalResult evaluate(DeviceModel& model, const data::Source& set) {
 HostTensor predict(DeviceModel& model, const data::Source& set) {
   const int64_t size = batch_of(model, set);
   model.bind(set);
-  DeviceModel::Program& p = model.program(DeviceModel::Kind::prediction, set, size);
-  std::string state = Programs::prediction_state(p.form, size);
+  const std::shared_ptr<DeviceModel::Program> p = model.program(DeviceModel::Kind::prediction, set, size);
+  std::string state = Programs::prediction_state(p->form, size);
   HostTensor out{model.state_type(state), {}};
   if (out.type.shape.empty() || out.type.shape[0] != size)
     throw invalid(fmt::format("the task's output is {}, expected [{}, …]", to_string(out.type), size));
   size_t row = num_bytes(out.type) / static_cast<size_t>(size);
-  each_batch(model, p, set, 0, batches_of(model, set), [&](const data::Batch& batch, uint64_t ticket) {
+  each_batch(model, *p, set, 0, batches_of(model, set), [&](const data::Batch& batch, uint64_t ticket) {
     model.runner.wait(ticket);
     HostTensor y = model.read(state);
     auto bytes = static_cast<std::ptrdiff_t>(row * static_cast<size_t>(batch.valid));

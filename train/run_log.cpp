@@ -24,11 +24,13 @@ std::string column(const std::string& name) {
   return text + "\"";
 }
 
-/// Parses the columns in a file's first line, as written by `column`.
+/// Parses the columns in a file's first line, as written by `column`. A longer line than any of ours has other columns.
 std::vector<std::string> columns_of(const std::string& path) {
-  std::string line;
+  std::string line(size_t{1} << 24, '\0');
   std::ifstream file(path);
-  std::getline(file, line);
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(file.gcount()));
+  line.resize(std::min(line.find('\n'), line.size()));
   std::vector<std::string> all(1);
   bool quoted = false;
   for (char c : line) {
@@ -39,6 +41,16 @@ std::vector<std::string> columns_of(const std::string& path) {
       all.back() += c;
   }
   return all;
+}
+
+/// The path of a file in the folder. Throws Error(invalid) if it is something that cannot be appended to.
+std::string appendable(const std::string& folder, const char* name) {
+  std::string path = folder + "/" + name;
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    throw invalid(fmt::format("log folder {}: {} is not a regular file", folder, name),
+                  "remove it, or name another folder");
+  return path;
 }
 
 }  // namespace
@@ -101,9 +113,9 @@ RunLog::RunLog(const std::string& folder, bool norms) {
   std::filesystem::create_directories(folder, error);
   if (error)
     throw invalid(fmt::format("log folder {}: {}", folder, error.message()), "name a folder that can be created");
-  steps_ = std::make_unique<Table>(folder + "/steps.csv");
-  epochs_ = std::make_unique<Table>(folder + "/epochs.csv");
-  if (norms) norms_ = std::make_unique<Table>(folder + "/norms.csv", true);
+  steps_ = std::make_unique<Table>(appendable(folder, "steps.csv"));
+  epochs_ = std::make_unique<Table>(appendable(folder, "epochs.csv"));
+  if (norms) norms_ = std::make_unique<Table>(appendable(folder, "norms.csv"), true);
   events_ = std::make_unique<EventFile>(folder);
 }
 

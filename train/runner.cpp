@@ -61,6 +61,10 @@ void check_type(const char* what, const std::string& name, const HostView& tenso
 
 CompiledGraph::~CompiledGraph() {
   if (!prepared_) return;
+  try {
+    runner_.wait(last_);
+  } catch (const Error&) {  // of the run, which whoever started it is told
+  }
   for (const Compiled& p : parts_) runner_.places_[p.place]->planned -= transient_bytes(p.executable);
 }
 
@@ -96,7 +100,7 @@ uint64_t CompiledGraph::run_part(Compiled& part, const Fill& fill) {
 
 uint64_t CompiledGraph::run(const Fill& fill) {
   if (parts_.size() == 1 && before_.empty() && after_.empty() && parts_[0].results.empty() && parts_[0].place == 0)
-    return run_part(parts_[0], fill);
+    return last_ = run_part(parts_[0], fill);
   auto session = [&](size_t place) -> Session& { return runner_.places_[place]->session; };
   auto read = [&](size_t place, const Carried& c) {
     session(place).read(c.name, values_[c.value].data(), values_[c.value].size());
@@ -107,7 +111,7 @@ uint64_t CompiledGraph::run(const Fill& fill) {
     uint64_t ticket = run_part(p, fill);
     session(p.place).wait(ticket);
     for (const Carried& c : p.results) read(p.place, c);
-    if (p.place == 0) last = ticket;
+    if (p.place == 0) last_ = last = ticket;
   }
   for (const Split::Access& a : after_)
     session(a.place).write(a.carried.name, values_[a.carried.value].data(), values_[a.carried.value].size());

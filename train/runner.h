@@ -41,6 +41,7 @@ class TUTTI_API CompiledGraph {
  public:
   /// Writes a feed of the graph into host memory; called once or more per feed and run.
   using Fill = std::function<void(const std::string& feed, void* memory)>;
+  /// Waits for the last run.
   ~CompiledGraph();
   CompiledGraph(const CompiledGraph&) = delete;
   /// Allocates the planned memory.
@@ -73,6 +74,7 @@ class TUTTI_API CompiledGraph {
   std::vector<std::vector<std::byte>> values_;
   FallbackReport fallback_;
   CostEstimate cost_;
+  uint64_t last_ = 0;  // ticket of the last run
   bool prepared_ = false;
 };
 

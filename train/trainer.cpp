@@ -26,6 +26,7 @@
 #include "train/profile.h"
 #include "train/resume.h"
 #include "train/shards.h"
+#include "train/summary.h"
 
 namespace tutti {
 namespace {
@@ -130,7 +131,8 @@ struct Trainer::Impl {
   }
 
   struct Training {
-    DeviceModel::Program *whole, *last;  ///< for whole and last batches or their parts; null if there are none
+    std::shared_ptr<DeviceModel::Program> whole,
+        last;  ///< for whole and last batches or their parts; null if there are none
   };
 
   Training prepare_training(const data::Source& set) {
@@ -146,9 +148,7 @@ struct Trainer::Impl {
     position.change_set(set.size(), step);
     const int64_t count = options.local_batches ? options.accumulate : parts_of(options);
     BatchParts parts(set.size() - position.sample, own_batch(), count, options.keep_last);
-    auto program = [&](int64_t size) {
-      return size ? &model.program(DeviceModel::Kind::training, set, size) : nullptr;
-    };
+    auto program = [&](int64_t size) { return size ? model.program(DeviceModel::Kind::training, set, size) : nullptr; };
     Training training{program(parts.whole), program(parts.last)};
     if (options.shard == "optimizer" && !exchange) {
       exchange.emplace(model);
@@ -181,7 +181,7 @@ struct Trainer::Impl {
         if (sum) sum->part_done(false);
         continue;
       }
-      DeviceModel::Program* p = count == size ? training.whole : training.last;
+      DeviceModel::Program* p = (count == size ? training.whole : training.last).get();
       if (!p) throw Error(Code::internal, fmt::format("no program is compiled for a batch of {}", count));
       Samples part{static_cast<size_t>(first), static_cast<size_t>(count)};
       ticket = p->step->run([&](const std::string& feed, void* to) {
@@ -292,6 +292,9 @@ TrainResult Trainer::train(const data::Source& set, int64_t max_steps, const Wat
 }
 
 EvalResult Trainer::evaluate(const data::Source& set) { return tutti::evaluate(impl_->model, set); }
+ModelSummary Trainer::summary(const data::Source& set) const {
+  return summarize(impl_->model.programs(), form_of(set, "train", false), std::min(impl_->own_batch(), set.size()));
+}
 HostTensor Trainer::predict(const data::Source& set) { return tutti::predict(impl_->model, set); }
 std::optional<Shape> Trainer::output_shape() const {
   return impl_->model.declared() ? impl_->model.declared()->output : std::nullopt;

@@ -20,6 +20,7 @@
 namespace tutti {
 
 class World;
+struct ModelSummary;
 
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
@@ -138,6 +139,8 @@ class TUTTI_API Trainer {
   /// while the trainer lives. Throws NotFinite.
   TrainResult train(const data::Source& set, int64_t max_steps = 0, const Watch& watch = {});
   EvalResult evaluate(const data::Source& set);
+  /// The layers of the model for a batch of the set (train/summary.h).
+  ModelSummary summary(const data::Source& set) const;
   /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task without an output.
   HostTensor predict(const data::Source& set);
   /// The output's shape for the smallest batch, [batch, …]; none if the task has no output or no data was seen yet.

@@ -117,4 +117,9 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
   return ids;
 }
 
+void Driver::do_forget_kernel(sdk::KernelId kernel) {
+  Current in(*context_);
+  cuda().cuModuleUnload(std::exchange(kernels_[kernel].module, nullptr));
+}
+
 }  // namespace tutti::cuda

@@ -68,7 +68,8 @@ Driver::~Driver() {
   library_.reset();
   for (Flight& f : flights_) cuda().cuEventDestroy(f.done);
   for (CUevent e : free_events_) cuda().cuEventDestroy(e);
-  for (Kernel& k : kernels_) cuda().cuModuleUnload(k.module);
+  for (Kernel& k : kernels_)
+    if (k.module) cuda().cuModuleUnload(k.module);
   for (auto& [id, m] : memories_) cuda().cuMemFree(m.at);
   for (void* memory : pinned_) cuda().cuMemFreeHost(memory);
   close();

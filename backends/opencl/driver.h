@@ -34,6 +34,7 @@ class Driver : public sdk::Driver {
   std::vector<sdk::KernelId> do_build_all(std::span<const sdk::KernelSource> sources,
                                           std::span<std::vector<std::byte>> caches) override;
 
+  void do_forget_kernel(sdk::KernelId kernel) override { kernels_[kernel] = {}; }
   sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
   void do_forget(sdk::SequenceId sequence) override;
   std::optional<sdk::SequenceId> do_record_timed(std::span<const sdk::Launch> launches,

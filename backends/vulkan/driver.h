@@ -37,6 +37,10 @@ class VulkanDriver : public sdk::Driver {
   void do_read(const sdk::Range& from, void* to) override;
   std::vector<sdk::KernelId> do_build_all(std::span<const sdk::KernelSource> sources,
                                           std::span<std::vector<std::byte>> caches) override;
+  void do_forget_kernel(sdk::KernelId kernel) override {
+    api_.DestroyPipeline(device_, kernels_[kernel].pipeline, nullptr);
+    kernels_[kernel].pipeline = VK_NULL_HANDLE;
+  }
   sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
   void do_forget(sdk::SequenceId sequence) override;
   std::optional<sdk::SequenceId> do_record_timed(std::span<const sdk::Launch> launches,

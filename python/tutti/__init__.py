@@ -21,10 +21,10 @@ from tutti.lengths import buckets
 from tutti.ranks import World, world
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
-from tutti.trainer import Lora, Norms, ParameterGroup, Score, Trainer, optimizers as _optimizers
+from tutti.trainer import Layer, Lora, Norms, ParameterGroup, Score, Summary, Trainer, optimizers as _optimizers
 
-__all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError",
-           "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "World",
+__all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Layer", "Lora", "NoMemoryError", "NotFiniteError",
+           "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Summary", "Trainer", "UnsupportedError", "Value", "World",
            "binary_classification", "buckets", "classification",
            "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad", "world"]

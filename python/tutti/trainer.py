@@ -6,7 +6,7 @@ import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,36 @@ class Score:
 
     def __repr__(self) -> str:
         return f"loss {self.loss:.4f}" + "".join(f", {k} {v:.4f}" for k, v in sorted(self.metrics.items()))
+
+
+class Layer(NamedTuple):
+    """A module of a model, or the loss, in a Summary."""
+
+    path: str
+    ops: str  # of its own nodes in the forward pass
+    dtype: str
+    shape: tuple[int, ...]  # of its output
+    parameters: int  # elements, with those of modules inside
+    flops: float  # of the forward pass, with those of modules inside
+
+
+class Summary(NamedTuple):
+    """The result of Trainer.summary. str() is a table."""
+
+    layers: list[Layer]
+    batch: int
+    parameters: int
+    trained: int
+    parameter_bytes: int
+    forward_flops: float
+    step_flops: float
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,6 +298,14 @@ class Trainer:
     def evaluate(self, data: Data) -> Score:
         """Loss and metrics over all samples."""
         return Score(*self._core.evaluate(source(data, "validation")))
+
+    def summary(self, data: Data) -> Summary:
+        """The layers with their output shapes, parameters and FLOPs, for a batch of the data. Compiles nothing."""
+        return self._summary(source(data, "train"))
+
+    def _summary(self, data):
+        layers, *totals = self._core.summary(data)
+        return Summary([Layer(*layer) for layer in layers], *totals)
 
     def predict(self, data: Data) -> np.ndarray[Any, Any]:
         """The model's output for every sample, f32 [samples, …]. The label or target column may be missing."""

@@ -55,6 +55,8 @@ class GuardedDriver : public Driver {
     return driver_->build_all(sources, caches);
   }
 
+  void do_forget_kernel(KernelId kernel) override { driver_->forget_kernel(kernel); }
+
   SequenceId do_record(std::span<const Launch> launches, const Upload* upload) override {
     std::vector<Launch> moved(launches.begin(), launches.end());
     Sequence sequence;

@@ -29,8 +29,8 @@ struct Shared {
   Shared(std::unique_ptr<Driver> d, const Host& h)
       : driver(std::move(d)), host(h), memory{*driver, {}}, states(memory) {}
 
-  /// Looks kernels up in this session and builds missing ones together, using the host's cache. Throws BuildError with
-  /// the index in `sources`.
+  /// Looks kernels up in this session and builds missing ones together, using the host's cache. Each is kept until
+  /// leave() is called as often. Throws BuildError with the index in `sources`.
   std::vector<KernelId> build(const std::vector<KernelSource>& sources) {
     std::vector<std::string> texts;  // unique keys of the kernels
     std::map<std::string, size_t> absent;
@@ -45,8 +45,25 @@ struct Shared {
     std::sort(fresh.begin(), fresh.end());  // program order, for deterministic builds
     build_fresh(sources, texts, fresh);
     std::vector<KernelId> ids;
-    for (const std::string& text : texts) ids.push_back(kernels.at(text));
+    for (const std::string& text : texts) {
+      ids.push_back(kernels.at(text));
+      ++users[ids.back()];
+    }
     return ids;
+  }
+
+  /// Some unused kernels are kept, because the next executable often needs them.
+  void leave(const std::vector<KernelId>& ids) {
+    constexpr int64_t most_unused = 64;
+    for (KernelId id : ids) --users.at(id);
+    auto unused = [&](const auto& kernel) { return users.at(kernel.second) == 0; };
+    if (std::ranges::count_if(kernels, unused) <= most_unused) return;
+    std::erase_if(kernels, [&](const auto& kernel) {
+      if (!unused(kernel)) return false;
+      driver->forget_kernel(kernel.second);
+      return true;
+    });
+    std::erase_if(users, [](const auto& user) { return user.second == 0; });
   }
 
   /// Builds these sources and stores them.
@@ -78,7 +95,8 @@ struct Shared {
   Host host;
   DeviceMemory memory;
   DeviceStates states;
-  std::map<std::string, KernelId> kernels;
+  std::map<std::string, KernelId> kernels;  // by text
+  std::map<KernelId, int> users;            // executables
 };
 
 class RenderedExecutable : public Executable {
@@ -99,6 +117,7 @@ class RenderedExecutable : public Executable {
       if (last_) shared_.driver->wait(last_, forever);
       for (const auto& slot : sequences_)
         for (SequenceId s : slot) shared_.driver->forget(s);
+      shared_.leave(kernels_);
     } catch (const std::exception&) {  // lost device, reported by wait
     }
     if (traced_) log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.launches[k].name; });

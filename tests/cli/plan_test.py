@@ -31,6 +31,12 @@ class Plan(harness.Case):
         run = self.train(*harness.MLP, "--device", "reference", "--steps", 1, "--precision", "bf16")
         self.assertEqual(bf16["peak_bytes"], run["peak_bytes"])
 
+    def test_summary_trains_nothing(self):
+        summary = self.json("train", *harness.MLP, "--device", "reference", "--summary")
+        self.assertEqual(summary["parameters"], 32 * 16 + 16 + 16 * 4 + 4)
+        self.assertEqual([layer["flops"] for layer in summary["layers"] if layer["flops"]], [2 * 16 * 32 * 16, 2 * 16 * 16 * 4])
+        self.assertIn("f32[16, 4]", self.done("train", *harness.MLP, "--device", "reference", "--summary").stdout)
+
     def test_parts_make_the_whole(self):
         wholes = []
         for more in ([], ["--no-eval"], ["--accumulate", "4"], ["--accumulate", "4", "--keep-last", "--batch", "24"],

@@ -187,6 +187,21 @@ class Ops(unittest.TestCase):
 
 
 class Training(unittest.TestCase):
+    def test_summary(self):
+        model = nn.Sequential(nn.Conv2d(6, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4))
+        trainer = Trainer(classification(model), "reference", batch=5)
+        images = np.zeros((20, 2, 8, 8), np.float32)
+        summary = trainer.summary({"input": images, "label": np.zeros(20, np.int32)})
+        layers = {layer.path: layer for layer in summary.layers}
+        self.assertEqual([layers[k].shape for k in ("0", "2", "3")], [(5, 6, 8, 8), (5, 384), (5, 4)])
+        self.assertEqual([layers[k].parameters for k in ("0", "1", "3")], [6 * 2 * 9 + 6, 0, 384 * 4 + 4])
+        convolution, product = 2 * 5 * 6 * 64 * 2 * 9, 2 * 5 * 384 * 4  # two per multiply-add
+        self.assertEqual((layers["0"].flops, layers["3"].flops), (convolution, product))
+        self.assertEqual(summary.forward_flops, convolution + product)
+        self.assertEqual(summary.step_flops, 2 * convolution + 3 * product)  # the images need no gradient
+        self.assertEqual((summary.batch, summary.parameters), (5, 114 + 1540))
+        self.assertIn("conv2d", str(summary))
+
     def test_learns_judges_and_predicts(self):
         t = trainer()
         history = t.fit(quadrants(), quadrants(seed=1), epochs=30)

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -44,6 +46,20 @@ TEST(RunLog, ChecksumsAreCastagnolis) {
   EXPECT_EQ(crc32c(bytes.data(), 32), 0x46dd794eu);
   std::reverse(bytes.begin(), bytes.end());
   EXPECT_EQ(crc32c(bytes.data(), 32), 0x113fdb5cu);
+}
+
+TEST(RunLog, APipeIsRefusedAndAnEndlessLineIsNotRead) {
+  Folder folder;
+  ASSERT_EQ(mkfifo((folder / "steps.csv").c_str(), 0600), 0);
+  EXPECT_EQ(
+      error_of([&] { RunLog log(folder.path()); }),
+      fmt::format("log folder {}: steps.csv is not a regular file | remove it, or name another folder", folder.path()));
+  Folder other;
+  std::ofstream(other / "steps.csv").put('x');
+  std::filesystem::resize_file(other / "steps.csv", uint64_t{10} << 30);  // sparse
+  RunLog log(other.path());
+  log.step(1, {{"loss", 1}});
+  EXPECT_NE(log.take_notice().find("columns of a different run"), std::string::npos);
 }
 
 TEST(RunLog, LinesAreAppendedAndTheHeaderComesOnce) {

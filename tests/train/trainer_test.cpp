@@ -91,6 +91,24 @@ TEST_P(TrainerTest, MemoryStaysOverManySteps) {
   EXPECT_LT(resident() - before, (int64_t{1} << 20) + 16 * steps);
 }
 
+TEST_P(TrainerTest, OnlySomeProgramsStayCompiled) {
+  Trainer t(device, task(), options());
+  t.train(set().train);
+  data::Dataset other = set().test;
+  auto evaluate = [&](int k) {
+    other.name = "set " + std::to_string(k);
+    return t.evaluate(other).loss;
+  };
+  const double loss = evaluate(0);
+  for (int k = 1; k < 30; ++k) evaluate(k);
+  const uint64_t planned = t.planned_bytes();
+  for (int k = 30; k < 60; ++k) EXPECT_EQ(evaluate(k), loss);
+  EXPECT_EQ(t.planned_bytes(), planned);
+  EXPECT_EQ(evaluate(0), loss);
+  t.train(set().train);  // its program was dropped, too
+  EXPECT_EQ(t.steps(), 20);
+}
+
 TEST_P(TrainerTest, PiecesEqualTheWhole) {
   Trainer a(device, task(0.3), options()), b(device, task(0.3), options());
   a.train(set().train);

@@ -52,6 +52,7 @@ def _tuple(x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
+_MOST_SOURCES = 64  # shapes whose buffers are kept: more than the trainer keeps programs
 _NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
@@ -296,11 +297,15 @@ class Step:
         flat = [x for x, k in zip(flat, known) if isinstance(k, torch.Tensor)]
         columns = {f"{role}{i}": as_column(x, f"{role} {i}") for role, all in (("input", flat), ("target", targets)) for i, x in enumerate(all)}
         key = f"{kind} {[tuple(x.shape) for x in columns.values()]}"
-        if key in self._sources:
-            self._sources[key].set(columns)
+        source = self._sources.pop(key, None)
+        if source is None:
+            source = _core.BatchSource(key, columns)
         else:
-            self._sources[key] = _core.BatchSource(key, columns)
-        return self._sources[key]
+            source.set(columns)
+        self._sources[key] = source  # the last one used is the last
+        if len(self._sources) > _MOST_SOURCES:
+            del self._sources[next(iter(self._sources))]
+        return source
 
     def _split(self, args):
         count = len(self._inputs)
@@ -361,6 +366,13 @@ class Step:
         self._followed.clips = True
         if self._begun:
             self._stale = "clip_norm"
+
+    def summary(self):
+        """The layers with their output shapes, parameters and FLOPs, for the last batch: a tutti.Summary."""
+        if self._source is None:
+            raise InvalidError("summary before the first step", "train a step first: its batch is what is counted")
+        with self._traced.phase(evaluating=False):
+            return self._trainer._summary(self._source)
 
     def predict(self, *inputs):
         """What the module gives for one batch in evaluation: tensors of the host, in its own structure."""
