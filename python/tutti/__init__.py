@@ -16,6 +16,7 @@ from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, N
 from tutti import ops, values as _values  # noqa: F401  (values get their operators)
 from tutti import nn
 from tutti._core import Device, Graph, Outcome, Value
+from tutti.custom import custom_vjp, op
 from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.lengths import buckets
 from tutti.tables import Devices as _Devices
@@ -24,8 +25,8 @@ from tutti.trainer import Lora, Norms, ParameterGroup, Score, Trainer, optimizer
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError",
            "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value",
-           "binary_classification", "buckets", "classification",
-           "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
+           "binary_classification", "buckets", "classification", "custom_vjp",
+           "devices", "from_torch", "gradients", "native", "nn", "op", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad"]
 __version__ = _core.version
 _atexit.register(_core.leave_interpreter)
