@@ -25,7 +25,7 @@ from tutti.trainer import Lora, Norms, ParameterGroup, Score, Trainer, optimizer
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError",
            "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value",
-           "binary_classification", "buckets", "classification", "custom_vjp",
+           "binary_classification", "buckets", "classification", "compile", "custom_vjp",
            "devices", "from_torch", "gradients", "native", "nn", "op", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad"]
 __version__ = _core.version
@@ -53,4 +53,10 @@ Device.__repr__, _core.Source.__repr__ = _device_repr, _source_repr
 def from_torch(*args: _Any, **kwargs: _Any) -> _Any:
     """Converts a PyTorch module to a training step: see tutti.torch.from_torch."""
     from tutti.torch import from_torch as make
+    return make(*args, **kwargs)
+
+
+def compile(*args: _Any, **kwargs: _Any) -> _Any:  # noqa: A001  (by PyTorch's name)
+    """Compiles a PyTorch module's forward for a device, for inference: see tutti.torch.compile."""
+    from tutti.torch import compile as make
     return make(*args, **kwargs)

@@ -1,14 +1,17 @@
 // Compositions with a gradient of their own: which gradient is taken, also twice and on devices, and what is refused.
+// Ops made of functions of scalars.
 #include "graph/autodiff/custom_vjp.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "graph/autodiff/autodiff.h"
 #include "graph/functions.h"
+#include "graph/functions/scalar_function.h"
 #include "graph/ops.h"
+#include "graph/passes/rewrite.h"
 #include "graph/passes/simplify.h"
 #include "tests/support/device_run.h"
 #include "tests/support/error_of.h"
@@ -143,6 +146,40 @@ TEST(CustomVjp, RefusesWrongUse) {
               }),
               HasSubstr("forward gives no output"));
   EXPECT_THAT(error_of([&] { custom_vjp("f", {}, times, gives({})); }), HasSubstr("an input is missing"));
+}
+
+/// y = x sigmoid(a x), as one node.
+Value gated(Value x, Value a) {
+  return elementwise("gated", {x, a}, [](const Values& v) { return Values{v[0] * sigmoid(v[1] * v[0])}; })[0];
+}
+
+TEST(Elementwise, AFunctionOfScalarsIsOneNode) {
+  Graph g, ops;
+  Value x = feed_of(g, 3), z = feed_of(ops, 3);
+  Value y = gated(x, x), composed = z * sigmoid(z * z);
+  EXPECT_EQ(values_of(g, {-30, 0.5, 30}, y), values_of(ops, {-30, 0.5, 30}, composed));
+  EXPECT_EQ(values_of(g, {-30, 0.5, 30}, gradients(sum(y), {x})[0]),  // by sigmoid's rule, which does not overflow
+            values_of(ops, {-30, 0.5, 30}, gradients(sum(composed), {z})[0]));
+  g.set_state("y", y);
+  Graph simple = simplify(g);
+  auto live = live_nodes(simple);
+  EXPECT_EQ(std::ranges::count(live, true), 1);
+  EXPECT_EQ(gated(x, g.feed("column", {DType::f64, {2, 1}})).shape(), (Shape{2, 3}));
+}
+
+TEST(Elementwise, RefusesWhatIsNot) {
+  Graph g;
+  Value x = feed_of(g, 2);
+  auto op = [&](auto f) { return error_of([&] { elementwise("mine", {x}, f); }); };
+  EXPECT_THAT(op([](const Values& v) { return Values{sum(v[0])}; }),
+              HasSubstr("op 'mine' uses sum, which is not elementwise"));
+  EXPECT_THAT(op([](const Values& v) {
+                return Values{v[0] * v[0].graph().constant(DType::f64, {1, 2})};
+              }),
+              HasSubstr("op 'mine' uses a f64[2] that is not among its inputs"));
+  EXPECT_THAT(op([&](const Values&) { return Values{x}; }), HasSubstr("not computed from its inputs"));
+  EXPECT_THAT(op([](const Values&) { return Values{}; }), HasSubstr("op 'mine' gives no value"));
+  EXPECT_THAT(error_of([&] { gated(x, g.feed("a", {DType::f64, {3}})); }), HasSubstr("op 'gated': "));
 }
 
 TEST(CustomVjp, NoDeviceSeesIt) {

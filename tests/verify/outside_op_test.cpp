@@ -7,6 +7,7 @@
 #include "graph/autodiff/autodiff.h"
 #include "graph/ops.h"
 #include "tests/support/device_run.h"
+#include "tests/support/error_of.h"
 #include "verify/parity/suite.h"
 
 namespace tutti {
@@ -71,6 +72,49 @@ TEST(OutsideOp, TrainsAmongOthers) {
     std::map<std::string, Tensor> got = test::run_on(device, g, in);
     EXPECT_LT(test::relative_error(got.at("w"), truth[0]), 1e-5) << device.id;
     EXPECT_LT(test::relative_error(got.at("loss"), truth[1]), 1e-5) << device.id;
+  }
+}
+
+/// Made of others: no device has a kernel of the name.
+const OpDef unit_op{.name = "unit", .inputs = {"x"}, .decompose = [](const Call& c) {
+                      return Values{c.in[0] / sqrt(mean(c.in[0] * c.in[0]))};
+                    }};
+
+/// Without an expression or a decomposition: only the host's reference.
+const OpDef ranks_op{.name = "ranks",
+                     .inputs = {"x"},
+                     .infer = [](std::span<const TensorType> in, const Attrs&) { return Types{in[0]}; },
+                     .reference =
+                         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs&) {
+                           for (size_t i = 0; i < in[0].at.size(); ++i)
+                             for (double other : in[0].at) out[0].at[i] += other < in[0].at[i] ? 1 : 0;
+                         }};
+
+TEST(OutsideOp, MadeOfOthers) {
+  for (const Device& device : test::devices_and_reference()) {
+    Graph g;
+    Value x = g.feed("x", {DType::f32, {4}}), y = call(unit_op, {x});
+    g.set_state("y", y);
+    g.set_state("d", gradients(sum(y * y * y), {x})[0]);
+    Tensor in({DType::f32, {4}});
+    in.at = {1, -2, 0.5, 3};
+    std::vector<Tensor> truth = evaluate(g, {{"x", in}}, {g.latest("y"), g.latest("d")});
+    std::map<std::string, Tensor> got = test::run_on(device, g, {{"x", in}});
+    EXPECT_LT(test::relative_error(got.at("y"), truth[0]), 1e-5) << device.id;
+    EXPECT_LT(test::relative_error(got.at("d"), truth[1]), 1e-5) << device.id;
+  }
+}
+
+TEST(OutsideOp, AReferenceAloneSaysWhatIsMissing) {
+  for (const Device& device : test::devices_and_reference()) {
+    Graph g;
+    g.set_state("y", call(ranks_op, {g.feed("x", {DType::f32, {4}})}));
+    std::string text = test::error_of(
+        [&] {
+          test::run_on(device, g, {{"x", Tensor({DType::f32, {4}})}});
+        },
+        Code::declined);
+    std::printf("%s\n", text.c_str());
   }
 }
 
