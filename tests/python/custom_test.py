@@ -199,6 +199,10 @@ for device in ("onednn", "opencl", "vulkan"):
             gate(x, graph.feed("b", "f64", [3]))
         with self.assertRaisesRegex(tutti.InvalidError, "without a value"):
             gate(1.0, 2.0)
+        doubles = tutti.Graph()
+        doubles.set_state("y", gate(doubles.feed("x", "f64", [2]), 1.0))
+        with self.assertRaisesRegex(tutti.DeclinedError, r'elementwise{code="\d+ integers"}\(f64\[2\]\) at gate: .*dtype f64'):
+            tutti.Program(doubles, "onednn")
         with self.assertRaisesRegex(TypeError, "argument.*'a'"):
             gate(x)
         with self.assertRaisesRegex(tutti.InvalidError, "tutti.op of int"):
@@ -321,6 +325,26 @@ class CustomVjp(unittest.TestCase):
             value, (d,) = tutti.value_and_grad(lambda x: ops.sum(rounded(x * 3) * turned(x)), device)(X)
             np.testing.assert_allclose(value, wanted, rtol=1e-5, err_msg=device)
             np.testing.assert_allclose(d, theirs, rtol=1e-5, atol=1e-6, err_msg=device)
+
+    def test_recomputed(self):
+        """In blocks whose forward pass is computed again in the backward pass: the same losses."""
+        *_, exponential, _, _ = functions(ops, tutti.custom_vjp)
+
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(6)
+
+            def forward(self, x):
+                return exponential(-gate(self.fc(x), x) ** 2)
+
+        got = []
+        for recompute in (0, 2):
+            trainer = tutti.Trainer(tutti.regression(nn.Sequential(Block(), Block(), Block()), inputs=("x",)), "onednn", tutti.optim.SGD(lr=0.1),
+                                    batch=4, seed=1, recompute=recompute)
+            trainer.fit({"x": X, "target": X}, steps=3)
+            got.append(trainer.losses)
+        np.testing.assert_allclose(*got, rtol=1e-6)
 
     def test_training(self):
         """In a trainer's task, whose parameters get the custom gradient; also in mixed precision."""
