@@ -72,12 +72,13 @@ class Compile(unittest.TestCase):
             compiled = tutti.compile(images, IMAGES, device=device)
             self.same(compiled(IMAGES), wanted(images, IMAGES))
             self.assertTrue(images.training)  # it is left as it is
+        self.same(compiled(IMAGES[:2]), wanted(images, IMAGES[:2]))
+        self.assertRegex(repr(compiled), r"tutti.compile\(Sequential, device='reference:0'\)")
+        for device in ("onednn", "opencl"):
             read, theirs = tutti.compile(reader, TOKENS, device=device)(TOKENS), wanted(reader, TOKENS)
             self.same(read["mean"], theirs["mean"])
             self.assertEqual(read["longest"], theirs["longest"])
             self.assertEqual(read["longest"].dtype, torch.int64)
-        self.same(compiled(IMAGES[:2]), wanted(images, IMAGES[:2]))
-        self.assertRegex(repr(compiled), r"tutti.compile\(Sequential, device='reference:0'\)")
 
     def test_precision(self):
         module = convolutional()
