@@ -51,7 +51,7 @@ def operators():
     for name, f in sorted(vars(_core.Value).items()):
         if isinstance(f, types.FunctionType):
             parameters = list(inspect.signature(f).parameters)[1:]
-            lines.append(f"    def {name}({', '.join(['self', *(p + ': Any' for p in parameters)])}) -> Value: ...\n")
+            lines.append(f"    def {name}({', '.join(['self', *(p + ': Any' for p in parameters)])}) -> {'bool' if name == '__bool__' else 'Value'}: ...\n")
     return "\n".join(lines)
 
 

@@ -365,6 +365,8 @@ void Host::log(int level, const std::string& topic, const std::string& text) con
   if (host_ && TUTTI_HAS(host_, log) && host_->log) host_->log(host_->self, level, topic.c_str(), text.c_str());
 }
 
+const TuttiExt* Host::extensions() const { return host_ && TUTTI_HAS(host_, extensions) ? host_->extensions : nullptr; }
+
 std::vector<std::byte> Host::cache_get(const std::string& key) const {
   if (!host_ || !TUTTI_HAS(host_, cache_get) || !host_->cache_get) return {};
   std::vector<std::byte> blob(host_->cache_get(host_->self, key.c_str(), nullptr, 0));

@@ -76,6 +76,8 @@ class Host {
   /// The blob, or empty if it does not exist. Calls the host twice: for the size (room 0), then for the bytes.
   std::vector<std::byte> cache_get(const std::string& key) const;
   void cache_put(const std::string& key, std::span<const std::byte> bytes) const;
+  /// The host's extensions, for find_extension (core/abi/growth.h), or nullptr.
+  const TuttiExt* extensions() const;
 
  private:
   const TuttiHost* host_;

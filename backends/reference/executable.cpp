@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backends/reference/convert.h"
+#include "backends/reference/host_op.h"
 #include "core/base/rounding.h"
 #include "graph/eval.h"
 #include "sdk/interval.h"
@@ -126,7 +127,9 @@ class ReferenceExecutable : public sdk::Executable {
       for (uint32_t v : n.inputs) in.push_back(load(program_.type(v), at(v)));
       const Bound& bound = bound_[k];
       std::vector<Tensor> out = bound.op ? evaluate(*bound.op, in, bound.attrs)
-                                         : evaluate(bound.expr, in, result_shape(in), n.flags & TUTTI_NODE_EXACT);
+                                : bound.expr.code.empty()
+                                    ? evaluate_by_host(shared_.ops, program_, k, in)
+                                    : evaluate(bound.expr, in, result_shape(in), n.flags & TUTTI_NODE_EXACT);
       for (size_t r = 0; r < out.size(); ++r)
         if (uint32_t v = n.results[r]; v != TUTTI_NONE) store(out[r], at(v));
     } catch (const Error& e) {

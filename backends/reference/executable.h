@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backends/reference/reference.h"
+#include "core/abi/tutti_ops.h"
 #include "graph/expr.h"
 #include "sdk/memory.h"
 
@@ -17,10 +18,11 @@ struct Shared {
   sdk::Meter meter;
   sdk::HostStates states;
   uint64_t tickets = 0;
+  TuttiOps ops = {};  ///< definitions of the program's own ops
 };
 
 /// A node's op record and attributes with the record's defaults; for an elementwise node without a record, its
-/// expression.
+/// expression. Neither: the host computes it.
 struct Bound {
   const OpDef* op = nullptr;
   Attrs attrs;
@@ -28,8 +30,9 @@ struct Bound {
 };
 
 /// Finds the record of node `k` and checks version, attributes, inputs and results against it. Elementwise nodes need
-/// no record, because they carry their expression. Throws Error(declined) with the unsupported feature.
-Bound bind(const sdk::Program& program, uint32_t k);
+/// no record, because they carry their expression, and ops that the host knows neither. Throws Error(declined) with the
+/// unsupported feature.
+Bound bind(const sdk::Program& program, uint32_t k, const TuttiOps& ops = {});
 
 /// Creates the executable of a program with `bound[k]` for node k; `timed`: measures the time of every node.
 std::unique_ptr<sdk::Executable> make_executable(Shared& shared, sdk::Program program, std::vector<Bound> bound,

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include "backends/reference/executable.h"
+#include "core/abi/growth.h"
 #include "core/base/text.h"
 #include "graph/op.h"
 #include "sdk/shortage.h"
 
 namespace tutti::reference {
 
-Bound bind(const sdk::Program& program, uint32_t k) {
+Bound bind(const sdk::Program& program, uint32_t k, const TuttiOps& ops) {
   const sdk::Node& n = program.nodes[k];
   auto decline = [](const std::string& reason) { return Error(Code::declined, reason); };
   if (program.numerics != TUTTI_FAST) throw decline("this device does not support exact numerics");
@@ -20,6 +21,7 @@ Bound bind(const sdk::Program& program, uint32_t k) {
       if (i.code == TUTTI_X_RESULT) bound.expr.results.push_back(static_cast<DType>(i.dtype));
     return bound;
   }
+  if (!op && ops.known && ops.known(n.op.c_str(), n.version)) return {nullptr, n.attrs, {}};
   if (!op) throw decline(fmt::format("unknown op '{}'", n.op));
   if (n.version > static_cast<uint32_t>(op->version))
     throw decline(fmt::format("version {} of '{}' is not supported; the newest supported version is {}", n.version,
@@ -50,10 +52,11 @@ namespace {
 
 class ReferenceSession : public sdk::Session {
  public:
+  explicit ReferenceSession(const TuttiOps& ops) { shared_.ops = ops; }
   void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
     for (uint32_t k = 0; k < program.nodes.size(); ++k) {
       try {
-        bind(program, k);
+        bind(program, k, shared_.ops);
         accepted[k] = 1;
       } catch (const Error& e) {
         why(k, e.what());
@@ -65,7 +68,7 @@ class ReferenceSession : public sdk::Session {
     std::vector<Bound> bound;
     for (uint32_t k = 0; k < program.nodes.size(); ++k) {
       try {
-        bound.push_back(bind(program, k));
+        bound.push_back(bind(program, k, shared_.ops));
       } catch (const Error& e) {
         throw sdk::NodeError(k, e.code, fmt::format("node {}: {}", k, e.what()), e.remedy);
       }
@@ -118,7 +121,7 @@ class ReferencePlugin : public sdk::Plugin {
       if (parse_number<int>(value).value_or(0) < 1)  // accepted as on every CPU device, but the loops use one thread
         throw invalid(fmt::format("reference: option threads is '{}'", value), "use an integer of at least 1");
     }
-    return std::make_unique<ReferenceSession>();
+    return std::make_unique<ReferenceSession>(find_extension<TuttiOps>(host_.extensions(), TUTTI_EXT_OPS));
   }
 };
 

@@ -44,6 +44,16 @@ void cache_put(void* self, const char* key, const void* from, size_t bytes) noex
 
 }  // namespace
 
+namespace {
+const TuttiExt* offered = nullptr;  // the last of the chain's extensions
+}
+
+bool offer_extension(TuttiExt* extension) {
+  extension->next = offered;
+  offered = extension;
+  return true;
+}
+
 const TuttiHost* make_host(const std::string& plugin) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<std::unique_ptr<Services>>;  // never destroyed: plugins may log until exit
@@ -52,6 +62,7 @@ const TuttiHost* make_host(const std::string& plugin) {
   s.plugin = plugin;
   s.host.size = sizeof(TuttiHost);
   s.host.self = &s;
+  s.host.extensions = offered;
   s.host.log = log_line;
   s.host.cache_get = cache_get;
   s.host.cache_put = cache_put;

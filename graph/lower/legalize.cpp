@@ -13,9 +13,19 @@
 namespace tutti {
 namespace {
 
+/// The attributes, without long lists.
+std::string brief(const Attrs& attrs) {
+  constexpr size_t most = 24;
+  Attrs shown = attrs;
+  for (const auto& [name, value] : attrs)
+    if (const auto* list = std::get_if<Ints>(&value); list && list->size() > most)
+      shown.set(name, fmt::format("{} integers", list->size()));
+  return shown.to_string();
+}
+
 /// "matmul(f32[2, 3], f32[3, 4])"; runs of four or more equal operands are written as "64 x f32[1, 64, 256]".
 std::string signature(const Graph& g, const Node& n) {
-  std::string text = n.op->name + n.attrs.to_string() + "(";
+  std::string text = n.op->name + brief(n.attrs) + "(";
   for (size_t k = 0; k < n.inputs.size();) {
     const TensorType& type = g.info(n.inputs[k]).type;
     size_t end = k + 1;

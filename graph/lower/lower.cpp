@@ -1,5 +1,6 @@
 #include "graph/lower/lower.h"
 
+#include "graph/lower/own_ops.h"
 #include "graph/op.h"
 
 namespace tutti {
@@ -63,6 +64,7 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
     for (uint32_t& i : inputs) i = number[i];
     for (uint32_t& r : results) r = number[r];
     TuttiArray expr{nullptr, 0, sizeof(TuttiInstr)};
+    if (n.op->reference && find_op(n.op->name) != n.op) lend_definition(*n.op);
     if (n.op->expr) {
       std::vector<DType> dtypes;
       for (ValueId i : n.inputs) dtypes.push_back(g.info(i).type.dtype);

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "graph/autodiff/custom_vjp.h"
+#include "graph/passes/dce.h"
 #include "graph/passes/rewrite.h"
+#include "graph/passes/simplify.h"
 
 namespace tutti {
 namespace {
@@ -74,11 +78,21 @@ Parts parts_of(const Graph& g) {
   return parts;
 }
 
+/// Without the nodes of custom_vjp, and without backward nodes of theirs that stand in the forward pass.
+std::optional<Graph> settled(const Graph& g) {
+  bool custom = std::ranges::any_of(g.nodes(), [](const Node& n) { return n.op == &custom_vjp_op; });
+  return custom ? std::optional(dce(simplify(g))) : std::nullopt;
+}
+
 }  // namespace
 
-std::vector<std::string> blocks(const Graph& g) { return parts_of(g).order; }
+std::vector<std::string> blocks(const Graph& g) {
+  std::optional<Graph> without = settled(g);
+  return parts_of(without ? *without : g).order;
+}
 
 Graph recompute(const Graph& g, const std::vector<std::string>& chosen) {
+  if (std::optional<Graph> without = settled(g)) return recompute(*without, chosen);
   Parts parts = parts_of(g);
   for (const std::string& b : chosen)
     if (!parts.nodes.contains(b))

@@ -6,6 +6,8 @@
 #include "core/base/status.h"
 #include "core/runtime/selector.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/autodiff/custom_vjp.h"
+#include "graph/functions/scalar_function.h"
 #include "graph/op.h"
 #include "graph/print.h"
 #include "module.h"
@@ -114,6 +116,47 @@ std::vector<std::optional<PyValue>> gradients_of(const std::vector<PyValue>& res
     all = gradients(unwrap(results), unwrap(seeds), unwrap(wrt), unreached);
   std::vector<std::optional<PyValue>> out;
   for (Value v : all) out.push_back(wrap_optional(results[0].handle, v));
+  return out;
+}
+
+/// The values of forward(), with the gradients that backward(cotangents) gives. Both hold the structure of what they
+/// get.
+std::vector<PyValue> custom_vjp_of(const std::string& name, const std::vector<PyValue>& inputs,
+                                   const nb::callable& forward, const nb::callable& backward) {
+  using Optionals = std::vector<std::optional<PyValue>>;
+  if (inputs.empty()) throw invalid(fmt::format("custom_vjp '{}' was called without a value", name));
+  const GraphRef& handle = inputs[0].handle;
+  auto run = [&](const Values&) { return Forwarded{unwrap(nb::cast<std::vector<PyValue>>(forward())), {}}; };
+  auto pull = [&](const Values&, const Values& cotangents) {
+    std::vector<PyValue> given;
+    for (Value v : cotangents) given.push_back(wrap(handle, v));
+    Values out;
+    for (const std::optional<PyValue>& v : nb::cast<Optionals>(backward(given))) out.push_back(v ? v->get() : Value());
+    return out;
+  };
+  std::vector<PyValue> out;
+  for (Value v : custom_vjp(name, unwrap(inputs), run, pull)) out.push_back(wrap(handle, v));
+  return out;
+}
+
+/// An elementwise op of the scalar function `f`.
+std::vector<PyValue> elementwise_of(const std::string& name, const std::vector<PyValue>& inputs,
+                                    const nb::callable& f) {
+  auto run = [&](const Values& x) {
+    bool scalars = &x[0].graph() != inputs[0].handle->graph;
+    struct Lent {  // the graph of scalars is gone afterwards
+      GraphRef handle;
+      bool ends;
+      ~Lent() {
+        if (ends) handle->graph = nullptr;
+      }
+    } lent{scalars ? lend(x[0].graph()) : inputs[0].handle, scalars};
+    std::vector<PyValue> given;
+    for (Value v : x) given.push_back(wrap(lent.handle, v));
+    return unwrap(nb::cast<std::vector<PyValue>>(f(given)));
+  };
+  std::vector<PyValue> out;
+  for (Value v : elementwise(name, unwrap(inputs), run)) out.push_back(wrap(inputs[0].handle, v));
   return out;
 }
 
@@ -249,6 +292,8 @@ void bind_graph(nb::module_& m) {
   m.def("op_records", &op_records);
   m.def("call", &call_op, nb::arg("graph"), nb::arg("op"), nb::arg("inputs"), nb::arg("attrs"));
   m.def("gradients", &gradients_of, nb::arg("results"), nb::arg("seeds"), nb::arg("wrt"), nb::arg("zeros"));
+  m.def("custom_vjp", &custom_vjp_of, nb::arg("name"), nb::arg("inputs"), nb::arg("forward"), nb::arg("backward"));
+  m.def("elementwise", &elementwise_of, nb::arg("name"), nb::arg("inputs"), nb::arg("function"));
 
   nb::class_<PyProgram>(m, "Program", "A graph compiled for a device; its states live there.")
       .def(nb::init<GraphRef, const std::string&, const std::map<std::string, std::string>&, const std::string&>(),

@@ -11,8 +11,8 @@
 #include "data/dataset.h"
 #include "data/form.h"
 #include "python_builder.h"
+#include "summary.h"
 #include "train/optimizer.h"
-#include "train/summary.h"
 #include "train/trainer.h"
 #include "train/trainer_option.h"
 #include "world.h"
@@ -430,13 +430,7 @@ void bind_trainer(nb::module_& m) {
           nb::keep_alive<1, 2>())
       .def("summary",
            [](PyTrainer& trainer, const Source& set) {
-             ModelSummary s = trainer.use([&](Trainer& t) { return t.summary(set); });
-             nb::list layers;
-             for (const LayerSummary& l : s.layers)
-               layers.append(nb::make_tuple(l.path, l.ops, std::string(name(l.output.dtype)),
-                                            nb::tuple(nb::cast(l.output.shape)), l.parameters, l.flops));
-             return nb::make_tuple(layers, s.batch, s.parameters, s.trained, s.parameter_bytes, s.forward_flops,
-                                   s.step_flops, to_text(s));
+             return summary_of(trainer.use([&](Trainer& t) { return t.summary(set); }));
            })
       .def(
           "predict",

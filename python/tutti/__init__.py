@@ -16,6 +16,7 @@ from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, N
 from tutti import ops, values as _values  # noqa: F401  (values get their operators)
 from tutti import nn
 from tutti._core import Device, Graph, Outcome, Value
+from tutti.custom import custom_vjp, op
 from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.lengths import buckets
 from tutti.ranks import World, world
@@ -25,8 +26,8 @@ from tutti.trainer import Layer, Lora, Norms, ParameterGroup, Score, Summary, Tr
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Layer", "Lora", "NoMemoryError", "NotFiniteError",
            "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Summary", "Trainer", "UnsupportedError", "Value", "World",
-           "binary_classification", "buckets", "classification",
-           "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
+           "binary_classification", "buckets", "classification", "compile", "custom_vjp",
+           "devices", "from_torch", "gradients", "native", "nn", "op", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad", "world"]
 __version__ = _core.version
 _atexit.register(_core.leave_interpreter)
@@ -53,4 +54,10 @@ Device.__repr__, _core.Source.__repr__ = _device_repr, _source_repr
 def from_torch(*args: _Any, **kwargs: _Any) -> _Any:
     """Converts a PyTorch module to a training step: see tutti.torch.from_torch."""
     from tutti.torch import from_torch as make
+    return make(*args, **kwargs)
+
+
+def compile(*args: _Any, **kwargs: _Any) -> _Any:  # noqa: A001  (by PyTorch's name)
+    """Compiles a PyTorch module's forward for a device, for inference: see tutti.torch.compile."""
+    from tutti.torch import compile as make
     return make(*args, **kwargs)

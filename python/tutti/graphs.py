@@ -73,12 +73,12 @@ def value_and_grad(function: Callable[..., Any], device: str = "auto") -> Callab
             for n, g in zip([n for n, v in zip(names, values) if v in floats], gradients(y, floats, zeros=True)):
                 graph.set_state("grad." + n, g)
             graph.set_state("value", y)
-            more = _mapped(more, _kept(graph))
+            more = mapped(more, _kept(graph))
             programs[key] = Program(graph, device), [n for n, v in zip(names, values) if v in floats], more
         program, wanted, more = programs[key]
         program.run(**dict(zip(names, arrays)))
         value = program["value"]
-        return value if more is None else (value, _mapped(more, lambda n: program[n])), tuple(program["grad." + n] for n in wanted)
+        return value if more is None else (value, mapped(more, lambda n: program[n])), tuple(program["grad." + n] for n in wanted)
 
     return run
 
@@ -96,11 +96,11 @@ def _kept(graph):
     return keep
 
 
-def _mapped(x, f):
+def mapped(x, f):
     """f of all that is in tuples, lists and dicts."""
     if isinstance(x, dict):
-        return {k: _mapped(v, f) for k, v in x.items()}
-    return type(x)(_mapped(v, f) for v in x) if isinstance(x, (tuple, list)) else x if x is None else f(x)
+        return {k: mapped(v, f) for k, v in x.items()}
+    return type(x)(mapped(v, f) for v in x) if isinstance(x, (tuple, list)) else x if x is None else f(x)
 
 
 def native(owner: Any, state: str) -> Any:

@@ -27,7 +27,7 @@ def add_node(name, inputs, attrs, graph=None):
     first = next((v for v in inputs if isinstance(v, Value)), None)
     if first is None and graph is None:
         raise TypeError(f"{name} needs a value, or the graph it belongs to: graph=…")
-    out = _core.call(first.graph if graph is None else graph, name, [constant(v, first) if first else v for v in inputs], attrs)
+    out = _core.call(first.graph if graph is None else graph, name, [v if first is None else constant(v, first) for v in inputs], attrs)
     return out[0] if len(out) == 1 else tuple(out)
 
 

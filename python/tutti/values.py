@@ -4,6 +4,7 @@ import numpy as np
 from tutti import ops
 from tutti._core import Graph, Value
 from tutti.data import as_array
+from tutti.errors import InvalidError
 
 _constant_of = Graph.constant
 
@@ -27,6 +28,11 @@ def _binary(op, swapped=False):
 
 def _matmul(self, other):
     return ops.matmul(self, other)
+
+
+def _no_truth(self):
+    raise InvalidError(f"Python asks whether {self} is true, but its elements are not known while a graph is built",
+                       "decide by ops.select(condition, a, b); sizes are in .shape")
 
 
 def _item(self, key):
@@ -74,3 +80,4 @@ Value.__gt__, Value.__ge__ = _binary("less", swapped=True), _binary("less_equal"
 Value.__neg__ = lambda self: ops.neg(self)
 Value.__matmul__ = _matmul
 Value.__getitem__ = _item
+Value.__bool__ = _no_truth

@@ -32,9 +32,20 @@ graph.set_state("y", ops.sum(graph.feed("x", "f32", [2]), axes=[0], keep=1))
 program = tutti.Program(graph, "onednn")
 program.run(x=np.ones(2, np.float32))
 total: float = program["y"].sum()
+
+@tutti.op
+def gate(x: tutti.Value, a: tutti.Value) -> tutti.Value:
+    return x * ops.tanh(a * x)
+
+@tutti.custom_vjp
+def same(x: tutti.Value) -> tutti.Value:
+    return gate(x, x) if bool(x.shape) else x
+
+same.defvjp(lambda x: (x, None), lambda residuals, d: (d,))
 """
 BAD = ("nn.Linear('ten')", "ops.softmax(3, axis='last')", "ops.relu()", "ops.matmul(graph)", "tutti.devices().id", "score.loss",
-       "tutti.Trainer(Net())", "trainer.evaluate(3)", "ops.no_such_op(3)", "program.run(3)", "graph.feed('x', 'f32')")
+       "tutti.Trainer(Net())", "trainer.evaluate(3)", "ops.no_such_op(3)", "program.run(3)", "graph.feed('x', 'f32')",
+       "tutti.op(3)", "tutti.custom_vjp(3)", "same.defvjp(3)")
 
 
 class Types(unittest.TestCase):

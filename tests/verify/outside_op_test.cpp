@@ -7,6 +7,7 @@
 #include "graph/autodiff/autodiff.h"
 #include "graph/ops.h"
 #include "tests/support/device_run.h"
+#include "tests/support/error_of.h"
 #include "verify/parity/suite.h"
 
 namespace tutti {
@@ -72,6 +73,74 @@ TEST(OutsideOp, TrainsAmongOthers) {
     EXPECT_LT(test::relative_error(got.at("w"), truth[0]), 1e-5) << device.id;
     EXPECT_LT(test::relative_error(got.at("loss"), truth[1]), 1e-5) << device.id;
   }
+}
+
+/// Made of others: no device has a kernel of the name.
+const OpDef unit_op{.name = "unit", .inputs = {"x"}, .decompose = [](const Call& c) {
+                      return Values{c.in[0] / sqrt(mean(c.in[0] * c.in[0]))};
+                    }};
+
+/// Without an expression or a decomposition: loops on the host, which the reference device runs.
+const OpDef ranks_op{.name = "ranks",
+                     .inputs = {"x"},
+                     .attrs = {{"from", Ints{0}}, {"by", Reals{1}}, {"note", std::string()}},
+                     .infer = [](std::span<const TensorType> in, const Attrs&) { return Types{in[0]}; },
+                     .reference =
+                         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+                           if (a.text("note") == "fail") throw invalid("ranks: told to fail");
+                           for (double& y : out[0].at) y = static_cast<double>(a.i("from"));
+                           for (size_t i = 0; i < in[0].at.size(); ++i)
+                             for (double other : in[0].at) out[0].at[i] += other < in[0].at[i] ? a.f("by") : 0;
+                         }};
+
+TEST(OutsideOp, MadeOfOthers) {
+  for (const Device& device : test::devices_and_reference()) {
+    Graph g;
+    Value x = g.feed("x", {DType::f32, {4}}), y = call(unit_op, {x});
+    g.set_state("y", y);
+    g.set_state("d", gradients(sum(y * y * y), {x})[0]);
+    Tensor in({DType::f32, {4}});
+    in.at = {1, -2, 0.5, 3};
+    std::vector<Tensor> truth = evaluate(g, {{"x", in}}, {g.latest("y"), g.latest("d")});
+    std::map<std::string, Tensor> got = test::run_on(device, g, {{"x", in}});
+    EXPECT_LT(test::relative_error(got.at("y"), truth[0]), 1e-5) << device.id;
+    EXPECT_LT(test::relative_error(got.at("d"), truth[1]), 1e-5) << device.id;
+  }
+}
+
+TEST(OutsideOp, AReferenceAloneRunsOnTheReference) {
+  Tensor in({DType::f32, {4}});
+  in.at = {1, -2, 0.5, 3};
+  auto run = [&](const Device& device, const std::string& note) {
+    Graph g;
+    Value x = g.feed("x", in.type);
+    Value y = call(ranks_op, {x + 1}, {{"from", Ints{10}}, {"by", Reals{0.5}}, {"note", note}});
+    g.set_state("y", y * 2);
+    return test::run_on(device, g, {{"x", in}}).at("y").at;
+  };
+  for (const Device& device : test::devices_and_reference()) {
+    if (device.plugin == "reference") {
+      EXPECT_EQ(run(device, "ranks"), (std::vector<double>{22, 20, 21, 23}));
+      EXPECT_NE(test::error_of([&] { run(device, "fail"); }).find("told to fail"), std::string::npos);
+      continue;
+    }
+    std::string text = test::error_of([&] { run(device, ""); }, Code::declined);
+    EXPECT_NE(text.find("have no decomposition"), std::string::npos) << text;
+    EXPECT_NE(text.find("ranks{"), std::string::npos) << text;
+    EXPECT_NE(text.find("no scalar expression"), std::string::npos) << text;
+  }
+}
+
+TEST(OutsideOp, TwoOfOneNameAreRefused) {
+  static const OpDef other{.name = "ranks", .inputs = {"x"}, .infer = ranks_op.infer, .reference = ranks_op.reference};
+  Device device = test::devices_and_reference().back();
+  auto run = [&](const OpDef& op) {
+    Graph g;
+    g.set_state("y", call(op, {g.feed("x", {DType::f32, {1}})}));
+    test::run_on(device, g, {{"x", Tensor({DType::f32, {1}})}});
+  };
+  run(ranks_op);
+  EXPECT_NE(test::error_of([&] { run(other); }).find("two ops have the name 'ranks'"), std::string::npos);
 }
 
 }  // namespace

@@ -3,13 +3,12 @@ import warnings
 
 import numpy as np
 import torch
-from torch.utils import _pytree as pytree
 
-from tutti import _core
-from tutti.data import as_array, as_column
+from tutti.data import as_array
 from tutti.errors import InvalidError
 from tutti.ranks import world
 from tutti.tasks import predicting, task
+from tutti.torch.batches import Batches, share
 from tutti.torch.optimizers import Followed
 from tutti.torch.outputs import Checks
 from tutti.torch.traced import TracedModule
@@ -40,23 +39,23 @@ def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto",
     return Step(module, example_inputs, loss, optimizer, device, options)
 
 
-def _share(tensors):
-    """Gives all ranks rank 0's values of these tensors, in place, as PyTorch's DistributedDataParallel does."""
-    for t in tensors if world().size > 1 else ():
-        flat = t.detach().cpu().reshape(-1).contiguous()
-        given = torch.from_numpy(_core.broadcast(flat.view(torch.uint8).numpy()))
-        t.data.copy_(given.view(flat.dtype).reshape(t.shape))
+def checked_module(module, device):
+    """Throws an InvalidError where they are none of PyTorch's modules, and of Tutti's devices."""
+    if not isinstance(module, torch.nn.Module):
+        raise InvalidError(f"{type(module).__name__} is no torch.nn.Module", "hand in a module")
+    if isinstance(device, torch.device):
+        raise InvalidError(f"device={device!r} is a device of PyTorch's", "name one of tutti.devices(), such as \"auto\"")
 
 
-def _tuple(x):
+def as_tuple(x):
+    """Inputs as they are counted."""
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-_MOST_SOURCES = 64  # shapes whose buffers are kept: more than the trainer keeps programs
-_NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
+NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
-def _options(options):
+def checked_options(options):
     """Those of a trainer, checked as far as they differ from Trainer's."""
     for key in ("batch", "batches", "eval_batch", "keep_last"):
         if key in options:
@@ -103,22 +102,19 @@ class Step:
     """One training step of a module, compiled for a device; see from_torch."""
 
     def __init__(self, module, example_inputs, loss, optimizer, device, options):
-        if not isinstance(module, torch.nn.Module):
-            raise InvalidError(f"{type(module).__name__} is no torch.nn.Module", "hand in a module")
-        if isinstance(device, torch.device):
-            raise InvalidError(f"device={device!r} is a device of PyTorch's", "name one of tutti.devices(), such as \"auto\"")
+        checked_module(module, device)
         self.module, self.loss = module, loss
-        self._inputs = _tuple(example_inputs)
-        _share([*module.parameters(), *module.buffers()])
-        self._options, self._every = _options(dict(options))
+        self._batches = Batches(as_tuple(example_inputs))
+        share([*module.parameters(), *module.buffers()])
+        self._options, self._every = checked_options(dict(options))
         self._loaded = None  # a checkpoint of which nothing is on the device yet
         self._training, self._pending = True, 0  # eval(); steps whose gradients wait for an update
-        self._traced = TracedModule(module, self._inputs, loss, _NARROW.get(self._options.get("precision")))
+        self._traced = TracedModule(module, self._batches.inputs, loss, NARROW.get(self._options.get("precision")))
         own = [n for n, p in loss.named_parameters() if p.requires_grad] if isinstance(loss, torch.nn.Module) else []
         if own and not isinstance(optimizer, torch.optim.Optimizer):
             raise InvalidError(f"the loss has the parameter '{own[0]}', which would not be trained",
                                "make the loss a part of the module, hand in the optimizer, or requires_grad_(False)")
-        self._followed, self._ours, self._sources = None, optimizer, {}
+        self._followed, self._ours = None, optimizer
         self._layouts = {}  # of outputs, by source
         if optimizer is None and any(p.requires_grad for p in module.parameters()):
             optimizer = torch.optim.AdamW(module.parameters())
@@ -285,30 +281,8 @@ class Step:
 
     # ---- steps
 
-    def _batch(self, inputs, targets, kind="train"):
-        """The batch as a source: one for each kind and combination of shapes."""
-        flat, known = pytree.tree_leaves(inputs), pytree.tree_leaves(self._inputs)
-        if len(flat) != len(known):
-            raise InvalidError(f"{len(flat)} inputs, the step was built for {len(known)}")
-        for i, (x, k) in enumerate(zip(flat, known)):
-            if not isinstance(k, torch.Tensor) and (type(x) is not type(k) or x != k):
-                given = f"a tensor {list(x.shape)}" if isinstance(x, torch.Tensor) else repr(x)
-                raise InvalidError(f"input {i} is {given}, the step was built for {k!r}", "build another step for it, or hand in a tensor")
-        flat = [x for x, k in zip(flat, known) if isinstance(k, torch.Tensor)]
-        columns = {f"{role}{i}": as_column(x, f"{role} {i}") for role, all in (("input", flat), ("target", targets)) for i, x in enumerate(all)}
-        key = f"{kind} {[tuple(x.shape) for x in columns.values()]}"
-        source = self._sources.pop(key, None)
-        if source is None:
-            source = _core.BatchSource(key, columns)
-        else:
-            source.set(columns)
-        self._sources[key] = source  # the last one used is the last
-        if len(self._sources) > _MOST_SOURCES:
-            del self._sources[next(iter(self._sources))]
-        return source
-
     def _split(self, args):
-        count = len(self._inputs)
+        count = len(self._batches.inputs)
         if len(args) < count:
             raise InvalidError(f"{len(args)} arguments, expected {count} inputs and then the targets")
         return args[:count], args[count:]
@@ -341,7 +315,7 @@ class Step:
         self._judged(targets)
         self._clip(clip_norm)
         self._follow(True)
-        source = self._batch(inputs, targets)
+        source = self._batches.source(inputs, targets)
         self._begin()
         with self._traced.phase(evaluating=False):
             self._compile(source)
@@ -381,7 +355,7 @@ class Step:
         elif self._traced.whole and not self._begun:
             raise InvalidError("predict before the first step", "train a step first: this module's backward pass is traced with its loss")
         self._follow(False)
-        source = self._batch(inputs, (), "predict")
+        source = self._batches.source(inputs, (), "predict")
         self._begin()
         with predicting(), self._traced.phase(evaluating=True):
             self._traced.layout = None  # one is set where the program is built
@@ -391,14 +365,14 @@ class Step:
                 if self._traced.layout is not None:
                     self._layouts[source.name] = self._traced.layout
         self._traced.checks.tell(floats[1])
-        return self._layouts[source.name].unpacked(floats[2:], _NARROW.get(self._options.get("precision")))
+        return self._layouts[source.name].unpacked(floats[2:], NARROW.get(self._options.get("precision")))
 
     def evaluate(self, *args):
         """The loss of one batch in evaluation: the inputs, then the targets."""
         inputs, targets = self._split(args)
         self._judged(targets)
         self._follow(False)
-        source = self._batch(inputs, targets, "evaluate")
+        source = self._batches.source(inputs, targets, "evaluate")
         self._begin()
         with self._traced.phase(evaluating=True):
             loss, metrics, _ = self._trainer._core.evaluate(source)

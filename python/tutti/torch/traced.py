@@ -28,13 +28,13 @@ def shape_of(x):
 
 class TracedModule:
     """What a module computes of inputs like these, traced when a shape is new. `reads`: buffers that are states of the program
-    although no step changes them, because the loop does."""
+    although no step changes them, because the loop does. `inference`: it is never trained."""
 
-    def __init__(self, module, inputs, loss, narrow):
-        self.module, self.inputs, self.loss, self.narrow = module, inputs, loss, narrow
+    def __init__(self, module, inputs, loss, narrow, inference=False):
+        self.module, self.inputs, self.loss, self.narrow, self.inference = module, inputs, loss, narrow, inference
         self.targets, self.reads = (), set()
         self.checks, self.asserts = Checks(), False  # whether the program that was built last has assertions
-        self.optimized = None  # the names of the parameters that the optimizer has; None: all
+        self.optimized = set() if inference else None  # the names of the parameters that the optimizer has; None: all
         self._canonical, by_id = {}, {}  # a name of every parameter, the first where several names share one
         for name, p in module.named_parameters(remove_duplicate=False):
             self._canonical[name] = by_id.setdefault(id(p), name)
@@ -52,10 +52,10 @@ class TracedModule:
         self.whole = None  # why the backward pass is traced as well
         shapes = tuple(shape_of(x) for x in pytree.tree_leaves(self.inputs))
         try:
-            for what, m in (("the module", self.module), ("the loss", self.loss)):
+            for what, m in (("the module", self.module), ("the loss", self.loss)) if not self.inference else ():
                 if isinstance(m, torch.nn.Module):
                     refuse_hooks(m, what)
-            self._take_changes(self._program(True, shapes))
+            self._take_changes(self._program(not self.inference, shapes))
         except NeedsBackward as e:
             self._trace_whole(e)
 
@@ -67,6 +67,14 @@ class TracedModule:
     def kept(self):
         """What the device holds as states, by name."""
         return {**self.parameters, **{n: self.buffers[n] for n in sorted(self.changed | self.reads)}}
+
+    def constants(self):
+        """The buffers that a program has as constants, by name."""
+        read = set(self.buffers) if self.whole else set()
+        for program in self._programs.values():
+            used = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
+            read |= {self._original(s.target) for s in program.graph_signature.input_specs if s.kind.name == "BUFFER" and s.arg.name in used}
+        return {n: t for n, t in self.buffers.items() if n in read and n not in self.kept()}
 
     # ---- names
 
