@@ -118,6 +118,19 @@ class Backward(Faithful):
         step, twin = self.beside(Model, x, Y[:6], optimizer=lambda m: sgd(m, lr=0.1, weight_decay=0.1))
         self.assertEqual(step.state_dict()["norm.num_batches_tracked"], 4)
 
+    def test_constants(self):
+        turned = torch.linspace(-1, 1, 8)
+
+        class Scaled(Two):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.linspace(1, 2, 8)  # no buffer
+
+            def between(self, h):
+                return Reverse.apply(h) * self.scale + turned
+
+        self.beside(Scaled)
+
     def test_shared_weights(self):
         class Model(nn.Module):
             def __init__(self):

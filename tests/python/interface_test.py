@@ -95,6 +95,20 @@ class Interface(Faithful):
             step(X, Y)
             self.assertGreater((step.predict(X) - first).abs().max(), 1e-2)
 
+    def test_distributions_of_noise(self):
+        class Noise(nn.Module):
+            def forward(self, x):
+                draw = [torch.empty_like(x).exponential_(2.0), torch.empty_like(x).uniform_(-1, 3), torch.empty_like(x).normal_(1.0, 2.0)]
+                return torch.stack(draw) + 0 * x, F.gumbel_softmax(x, hard=True)
+
+        x = torch.tensor([0.0, 1.0, 2.0]).repeat(20000, 1)
+        drawn, picked = tutti.from_torch(Noise(), x, loss=lambda o: o[0].sum(), optimizer=tutti.optim.SGD(), device=DEVICE).predict(x)
+        for y, mean, std, low, high in zip(drawn, (0.5, 1.0, 1.0), (0.5, 4 / 12 ** 0.5, 2.0), (0, -1, -99), (99, 3, 99)):
+            self.assertAlmostEqual(y.mean().item(), mean, delta=0.03)
+            self.assertAlmostEqual(y.std().item(), std, delta=0.03)
+            self.assertTrue(((y >= low) & (y <= high)).all())
+        torch.testing.assert_close(picked.mean(0), x[0].softmax(0), atol=0.02, rtol=0)
+
     def test_save_and_load(self):
         torch.manual_seed(0)
         module = Two()

@@ -29,16 +29,27 @@ class Logits(nn.Module):
         return getattr(self.module(*(() if self.names else args), **named, **self.more), self.key)
 
 
+class Refined(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, a, b):
+        return self.module(a, b, num_flow_updates=3)
+
+
 def tokens(*shape):
     return torch.randint(3, 50, shape)
 
 
-def tiny(kind, head="ForCausalLM", **more):
-    """The class of transformers of that name, with a configuration of few sizes."""
+def tiny(kind, head="ForCausalLM", part="", **more):
+    """The class of transformers of that name, with a configuration of few sizes. `part`: of a model of several, whose configuration it has."""
     import transformers
-    config_class = getattr(transformers, f"{kind}Config")
+    config_class = getattr(transformers, f"{kind}{part}Config")
     known = config_class()
-    config = config_class(**{**{k: v for k, v in TINY.items() if hasattr(known, k)}, **more})
+    sizes = {k: v for k, v in TINY.items() if hasattr(known, k) and not isinstance(getattr(config_class, k, None), property)
+             and k not in getattr(known, "attribute_map", {})}
+    config = config_class(**{**sizes, **more})
     return getattr(transformers, f"{kind}{head}")(config)
 
 
@@ -152,8 +163,17 @@ def wav2vec(head):
 
 
 def detr():
-    module = tiny("Detr", "ForObjectDetection", use_timm_backbone=False, use_pretrained_backbone=False, num_queries=5, backbone_config=None)
-    return Logits(module), (torch.randn(2, 3, 64, 64),), (torch.randn(2, 5, 92),), nn.MSELoss()
+    module = Logits(tiny("Detr", "ForObjectDetection", use_timm_backbone=False, use_pretrained_backbone=False, num_queries=5, backbone_config=None))
+    x = torch.randn(2, 3, 64, 64)
+    return module, (x,), (torch.randn(module.eval()(x).shape),), nn.MSELoss()
+
+
+def raft():
+    """Optical flow, three refinements; the loss weighs them as the paper does."""
+    import torchvision
+    module = torchvision.models.optical_flow.raft_small(weights=None)
+    return (Refined(module), (torch.rand(1, 3, 128, 128), torch.rand(1, 3, 128, 128)), (torch.randn(1, 2, 128, 128),),
+            lambda y, t: sum(0.8 ** (len(y) - i - 1) * (f - t).abs().mean() for i, f in enumerate(y)))
 
 
 _MLA = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4,
@@ -165,7 +185,7 @@ ALL = {
     "gpt_neo": causal("GPTNeo", attention_types=[[["global", "local"], 1]], window_size=8), "gptj": causal("GPTJ", rotary_dim=4),
     "gpt_neox": causal("GPTNeoX"), "opt": causal("OPT"), "bloom": causal("Bloom"), "falcon": causal("Falcon"),
     "mistral": causal("Mistral"), "phi": causal("Phi"), "phi3": causal("Phi3"), "qwen2": causal("Qwen2"), "qwen3": causal("Qwen3"),
-    "gemma": causal("Gemma"), "gemma2": causal("Gemma2"), "gemma3": causal("Gemma3", head="ForCausalLM"), "stablelm": causal("StableLm"),
+    "gemma": causal("Gemma"), "gemma2": causal("Gemma2"), "gemma3": causal("Gemma3", part="Text"), "stablelm": causal("StableLm"),
     "llama3": causal("Llama", rope_parameters={"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
                                                "high_freq_factor": 4.0, "original_max_position_embeddings": 16}),
     "cohere": causal("Cohere"), "olmo": causal("Olmo"), "olmo2": causal("Olmo2"), "granite": causal("Granite"),
@@ -175,9 +195,9 @@ ALL = {
     "recurrent_gemma": causal("RecurrentGemma", lru_width=32, attention_window_size=8, conv1d_width=4),
     "mixtral": causal("Mixtral"), "qwen2_moe": causal("Qwen2Moe", shared_expert_intermediate_size=16),
     "qwen3_moe": causal("Qwen3Moe"), "deepseek_v3": causal("DeepseekV3", **_MLA), "gpt_oss": causal("GptOss"),
-    "deepseek_v2": causal("DeepseekV2", **_MLA), "olmoe": causal("Olmoe"), "phimoe": causal("Phimoe"), "jamba": causal(
+    "deepseek_v2": causal("DeepseekV2", **_MLA), "olmoe": causal("Olmoe"), "granitemoe": causal("GraniteMoe"), "jamba": causal(
         "Jamba", mamba_d_state=8, mamba_dt_rank=4, attn_layer_period=2, attn_layer_offset=1, use_mamba_kernels=False),
-    "llama4": causal("Llama4", head="ForCausalLM"), "glm4": causal("Glm4"), "smollm3": causal("SmolLM3"),
+    "llama4": causal("Llama4", part="Text"), "glm4": causal("Glm4"), "smollm3": causal("SmolLM3"),
     # texts as a whole
     "distilbert": masked("DistilBert", dim=32, hidden_dim=48, n_layers=2, n_heads=4), "albert": masked("Albert"),
     "roberta": masked("Roberta"), "electra": masked("Electra"), "xlnet": causal("XLNet", "LMHeadModel", d_inner=48),
@@ -185,7 +205,7 @@ ALL = {
     "funnel": masked("Funnel", block_sizes=[1, 1], d_inner=48, d_head=8), "deberta_v2": masked("DebertaV2", pos_att_type=["p2c", "c2p"]),
     "longformer": masked("Longformer", attention_window=4), "fnet": masked("FNet"), "mpnet": masked("MPNet"),
     "convbert": masked("ConvBert"), "nystromformer": masked("Nystromformer", num_landmarks=4, segment_means_seq_len=12),
-    "squeezebert": masked("SqueezeBert"), "yoso": masked("Yoso"), "mobilebert": masked("MobileBert", intra_bottleneck_size=16, embedding_size=32),
+    "squeezebert": masked("SqueezeBert", embedding_size=32), "yoso": masked("Yoso"), "mobilebert": masked("MobileBert", intra_bottleneck_size=16, embedding_size=32),
     "bert_padded": padded("Bert"), "distilbert_padded": padded("DistilBert", dim=32, hidden_dim=48, n_layers=2, n_heads=4, seq_classif_dropout=0.0),
     "deberta_padded": padded("Deberta"), "gpt2_padded": padded("GPT2"), "llama_padded": padded("Llama"),
     # texts to texts
@@ -215,7 +235,7 @@ ALL = {
     "regnet": pictures("regnet_y_400mf", num_classes=10), "mnasnet": pictures("mnasnet0_5", num_classes=10),
     "mobilenet_v3": pictures("mobilenet_v3_small", num_classes=10), "vgg": pictures("vgg11_bn", num_classes=10, size=32),
     "alexnet": pictures("alexnet", num_classes=10), "convnext": pictures("convnext_tiny", num_classes=10), "swin": pictures("swin_t", num_classes=10),
-    "swin_v2": pictures("swin_v2_t", num_classes=10), "maxvit": pictures("maxvit_t", num_classes=10, size=224, n=1),
+    "swin_v2": pictures("swin_v2_t", num_classes=10), "raft": raft, "maxvit": pictures("maxvit_t", num_classes=10, size=224, n=1),
     "fcn": pictures("fcn_resnet50", num_classes=5, weights_backbone=None, key="out"),
     "deeplabv3": pictures("deeplabv3_mobilenet_v3_large", num_classes=5, weights_backbone=None, key="out"),
     "lraspp": pictures("lraspp_mobilenet_v3_large", num_classes=5, weights_backbone=None, key="out"),

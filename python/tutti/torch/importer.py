@@ -7,7 +7,7 @@ import torch
 from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError, UnsupportedError
-from tutti.torch import backward, complex_numbers, elementwise, indexing, linalg, losses, neural, reductions, shapes, special  # noqa: F401  (they fill the registry)
+from tutti.torch import backward, complex_numbers, elementwise, indexing, linalg, losses, neural, reductions, shapes, special, vision  # noqa: F401  (they fill the registry)
 from tutti.torch.registry import HANDLERS
 
 
@@ -89,6 +89,12 @@ def place(node):
     return path[-1].removeprefix("L['self'].") if path and path[-1] else "the module itself"
 
 
+# Operators that no engine of fixed shapes has, and what calls them.
+_BY_VALUES = {"_local_scalar_dense": "item(), tolist(), int() or float() of a tensor", "nonzero": "nonzero() or a mask as an index",
+              "_unique2": "unique()", "unique_dim": "unique()", "unique_consecutive": "unique_consecutive()", "masked_select": "masked_select()",
+              "nonzero_static": "nonzero_static()"}
+
+
 def unsupported(program):
     """Every operator that has no handler, with how often and where it occurs, and what would do."""
     found = collections.defaultdict(list)
@@ -102,6 +108,12 @@ def refuse(programs):
     """Throws an UnsupportedError that lists what the engine lacks, if there is such."""
     missing = [m for p in programs for m in unsupported(p)]
     if missing:
+        for name, _, places in missing:
+            if name.split(".")[0] in _BY_VALUES:
+                error = UnsupportedError(f"{_BY_VALUES[name.split('.')[0]]} in {', '.join(places[:3])}: sizes and numbers of Python's cannot "
+                                         "depend on a tensor's values, which differ from batch to batch", "keep tensors of fixed sizes: torch.where, masks")
+                error.operations = missing
+                raise error
         lines = "; ".join(f"{name} ({count} in {', '.join(places[:3])}{', …' if len(places) > 3 else ''})" for name, count, places in missing)
         error = UnsupportedError(f"the module has operators that tutti lacks: {lines}",
                                  "write them in terms of others, or compute them outside of the module")
@@ -112,6 +124,9 @@ def refuse(programs):
 # Their results have no gradient in PyTorch, whatever they are made of.
 _CUT = ("detach", "histc", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "empty_like", "new_zeros", "new_ones", "new_full",
         "new_empty", "randint_like")
+
+
+_FIRST = ("roi_align",)  # only their first argument has a gradient
 
 
 def _floats(node):
@@ -127,7 +142,7 @@ def reached(program, outputs):
         if node in seen or not _floats(node) or overload(node).split(".")[0] in _CUT:
             continue
         seen.add(node)
-        todo += node.all_input_nodes
+        todo += node.args[:1] if overload(node).split(".")[0] in _FIRST else node.all_input_nodes
     return {n.name for n in seen if n.op == "placeholder"}
 
 

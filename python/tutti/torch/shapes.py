@@ -302,7 +302,7 @@ def full_like(c, x, *args, **__):
 
 
 @aten("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default", "new_empty.default",
-      "empty.default", "empty_strided.default")
+      "empty.default", "empty_strided.default", "new_empty_strided.default")
 def zeros(c, *_, **__):
     return _full(c, 0)
 

@@ -1,6 +1,5 @@
 """Modules as exported programs (torch.export), with what a program cannot hold refused by name and place."""
 import contextlib
-import os
 import random
 import sys
 import traceback
@@ -14,15 +13,9 @@ from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
 from tutti.torch.checks import check
+from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
 from tutti.torch.sequences import followed
-
-
-def place_of(frames):
-    """The innermost of them outside of PyTorch and of this package: " (FILE:LINE, in forward: CODE)"."""
-    here = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    theirs = [f for f in frames if f"{os.sep}torch{os.sep}" not in f.filename.replace(here, "") and not f.filename.startswith(("<", here))]
-    return f" ({theirs[-1].filename}:{theirs[-1].lineno}, in {theirs[-1].name}: {theirs[-1].line})" if theirs else ""
 
 
 class NeedsBackward(InvalidError):
@@ -268,26 +261,17 @@ def export(module, args, narrow=None, training=True):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with guards(module), (_refuse_functions() if training else contextlib.nullcontext()), _refuse_calls():
+            with quiet(), guards(module), (_refuse_functions() if training else contextlib.nullcontext()), _refuse_calls():
                 program = torch.export.export(module, args, strict=False)
         except InvalidError:
             raise
         except Exception as e:  # torch.export raises what its many layers raise
-            raise InvalidError(f"torch.export cannot trace {type(module).__name__}{place_of(traceback.extract_tb(e.__traceback__))}: "
-                               f"{str(e).strip().splitlines()[0]}", remedy_of(e)) from e
+            raise untraceable(e, "the loss" if isinstance(module, Loss) else type(module).__name__, module, args) from e
         _with_attributes_checked(module, caught, program)
         _detach_no_grad(program.graph)
         if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
             program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
         return program.run_decompositions(decompositions())
-
-
-def remedy_of(error):
-    """Of an error of torch.export: what Python decides by data, or nothing that is known."""
-    if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
-        return ("what Python decides by a tensor's values has to be said by tensors: torch.where, torch.cond, masks; sizes may depend on "
-                "shapes alone")
-    return "compute it outside of the module, or say it by operators of tensors"
 
 
 class _Autocast(torch.nn.Module):
