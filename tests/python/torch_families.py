@@ -42,13 +42,14 @@ def tokens(*shape):
     return torch.randint(3, 50, shape)
 
 
-def tiny(kind, head="ForCausalLM", part="", **more):
-    """The class of transformers of that name, with a configuration of few sizes. `part`: of a model of several, whose configuration it has."""
+def tiny(kind, head="ForCausalLM", part="", without=(), **more):
+    """The class of transformers of that name, with a configuration of few sizes. `part`: of a model of several, whose configuration it has.
+    `without`: sizes that it does not take."""
     import transformers
     config_class = getattr(transformers, f"{kind}{part}Config")
     known = config_class()
     sizes = {k: v for k, v in TINY.items() if hasattr(known, k) and not isinstance(getattr(config_class, k, None), property)
-             and k not in getattr(known, "attribute_map", {})}
+             and k not in getattr(known, "attribute_map", {}) and type(getattr(known, k)) not in (list, tuple) and k not in without}
     config = config_class(**{**sizes, **more})
     return getattr(transformers, f"{kind}{head}")(config)
 
@@ -202,7 +203,7 @@ ALL = {
     "distilbert": masked("DistilBert", dim=32, hidden_dim=48, n_layers=2, n_heads=4), "albert": masked("Albert"),
     "roberta": masked("Roberta"), "electra": masked("Electra"), "xlnet": causal("XLNet", "LMHeadModel", d_inner=48),
     "modernbert": masked("ModernBert"), "big_bird": masked("BigBird", attention_type="original_full"),
-    "funnel": masked("Funnel", block_sizes=[1, 1], d_inner=48, d_head=8), "deberta_v2": masked("DebertaV2", pos_att_type=["p2c", "c2p"]),
+    "funnel": masked("Funnel", without=("num_hidden_layers",), block_sizes=[1, 1], d_inner=48, d_head=8), "deberta_v2": masked("DebertaV2", pos_att_type=["p2c", "c2p"]),
     "longformer": masked("Longformer", attention_window=4), "fnet": masked("FNet"), "mpnet": masked("MPNet"),
     "convbert": masked("ConvBert"), "nystromformer": masked("Nystromformer", num_landmarks=4, segment_means_seq_len=12),
     "squeezebert": masked("SqueezeBert", embedding_size=32), "yoso": masked("Yoso"), "mobilebert": masked("MobileBert", intra_bottleneck_size=16, embedding_size=32),
@@ -212,7 +213,7 @@ ALL = {
     "t5": translated("T5"), "mt5_gated": translated("MT5", feed_forward_proj="gated-gelu"), "bart": translated("Bart"),
     "marian": translated("Marian", "MTModel", decoder_start_token_id=0), "pegasus": translated("Pegasus"), "blenderbot": translated("Blenderbot"),
     "m2m_100": translated("M2M100"), "led": translated("LED", attention_window=4, max_encoder_position_embeddings=16, max_decoder_position_embeddings=16),
-    "prophetnet": translated("ProphetNet", num_encoder_layers=2, num_decoder_layers=2, num_encoder_attention_heads=4, num_decoder_attention_heads=4),
+    "prophetnet": translated("ProphetNet", without=("num_hidden_layers",), num_encoder_layers=2, num_decoder_layers=2, num_encoder_attention_heads=4, num_decoder_attention_heads=4),
     # pictures and sound
     "clip": clip(), "siglip": clip("Siglip"), "whisper": whisper, "wav2vec2": wav2vec("ForSequenceClassification"),
     "wav2vec2_ctc": wav2vec("ForCTC"), "segformer": seen("Segformer", hidden_sizes=[8, 16, 16, 32], num_attention_heads=[1, 2, 2, 4], depths=[1, 1, 1, 1]),
@@ -222,9 +223,9 @@ ALL = {
     "mobilevit": seen("MobileViT", size=64, hidden_sizes=[16, 16, 16], neck_hidden_sizes=[8, 8, 8, 8, 8, 8, 16], patch_size=2),
     "videomae": seen("VideoMAE", "ForVideoClassification", shape=(2, 4, 3, 16, 16), image_size=16, patch_size=8, num_frames=4),
     "deit": seen("DeiT", image_size=32, patch_size=8), "poolformer": seen("PoolFormer", hidden_sizes=[8, 16, 16, 16], depths=[1, 1, 1, 1]),
-    "vit_hf": seen("ViT", image_size=32, patch_size=8), "levit": seen("Levit", size=64, hidden_sizes=[16, 32, 32], num_attention_heads=[2, 2, 2],
+    "vit_hf": seen("ViT", image_size=32, patch_size=8), "levit": seen("Levit", size=64, without=("drop_path_rate",), hidden_sizes=[16, 32, 32], num_attention_heads=[2, 2, 2],
                                                                      depths=[1, 1, 1], key_dim=[8, 8, 8], image_size=64),
-    "dpt": seen("DPT", "ForDepthEstimation", key="predicted_depth", image_size=32, patch_size=8, backbone_out_indices=[0, 1, 1, 1],
+    "dpt": seen("DPT", "ForDepthEstimation", key="predicted_depth", image_size=32, patch_size=8, num_hidden_layers=4, backbone_out_indices=[0, 1, 2, 3],
                 neck_hidden_sizes=[8, 8, 8, 8], fusion_hidden_size=8),
     "ast": seen("AST", "ForAudioClassification", shape=(2, 24, 16), num_mel_bins=16, max_length=24, patch_size=8), "detr": detr,
     # torchvision

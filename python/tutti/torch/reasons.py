@@ -12,12 +12,16 @@ from tutti.errors import InvalidError
 
 # Of PyTorch's messages: a pattern, the cause, and a remedy.
 _CAUSES = (
+    (r"data-dependent expression (?:Eq|Ne)\(u\d+, u\d+\)", "the sizes of what two masks pick meet, of which nothing says that they are equal",
+     "compute the mask once: mask = …; a[mask], b[mask]"),
     (r"data-dependent expression.*Size-like symbols: (?!none)", "a size depends on a tensor's values (a mask as an index, nonzero, unique)",
      "keep the size: torch.where, or multiply by the mask and divide by its sum"),
     (r"Could not guard on data-dependent expression (?!z?u\w*\d+ )", "Python decides by a tensor's values, which differ from batch to batch",
      "decide by torch.where, torch.cond or masks"),
     (r"data-dependent|GuardOnDataDependent", "a number of Python's, such as a size, is taken from a tensor's values, which differ from batch to batch",
      "keep it a tensor; sizes may depend on shapes alone"),
+    (r"DynamicOutputShape|DataDependentOutput", "a size or number depends on a tensor's values, where the backward pass is traced as well",
+     "keep sizes: torch.where, or multiply by the mask"),
     (r"\.numpy\(\) is not supported", "NumPy computes with a tensor's values, which the step would never compute again", "use PyTorch's functions"),
     (r"Found <class '(.*)'> in output, which is not a known type", "forward returns a {0}, which PyTorch does not know as a container of tensors",
      "return tensors, tuples, lists or dicts, or register its class: torch.export.register_dataclass"),

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
 from tutti.torch.checks import check
+from tutti.torch.ragged import cross_entropy
 from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
 from tutti.torch.sequences import followed
@@ -148,8 +149,14 @@ def _refuse_python_state(module):
             m.__dict__.pop(name, None)
 
 
+_ONCE = ("_output_capturing_hooks_installed",)  # what transformers does at a first call, and leaves done
+
+
 def _check_python_state(assigned, names, drawn):
     for m, attribute, old, new in assigned:
+        if attribute in _ONCE:
+            object.__setattr__(m, attribute, new)  # torch.export took it back, but not the hooks
+            continue
         if isinstance(new, (bool, int, float)) and new != old:
             object.__setattr__(m, attribute, old)
             raise InvalidError(f"forward sets the attribute '{attribute}' of {_named(m, names[id(m)])} from {old} to {new}: the step is "
@@ -230,7 +237,7 @@ def _without_looks_at_data():
             return True
         return checked
 
-    with (_patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted),
+    with (_patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted), _patched(torch._C._nn, "cross_entropy_loss", cross_entropy),
           _patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal))):
         yield
 
@@ -263,15 +270,15 @@ def export(module, args, narrow=None, training=True):
         try:
             with quiet(), guards(module), (_refuse_functions() if training else contextlib.nullcontext()), _refuse_calls():
                 program = torch.export.export(module, args, strict=False)
+            _with_attributes_checked(module, caught, program)
+            _detach_no_grad(program.graph)
+            if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
+                program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
+            return program.run_decompositions(decompositions())
         except InvalidError:
             raise
         except Exception as e:  # torch.export raises what its many layers raise
             raise untraceable(e, "the loss" if isinstance(module, Loss) else type(module).__name__, module, args) from e
-        _with_attributes_checked(module, caught, program)
-        _detach_no_grad(program.graph)
-        if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
-            program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
-        return program.run_decompositions(decompositions())
 
 
 class _Autocast(torch.nn.Module):
