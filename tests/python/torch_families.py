@@ -232,7 +232,7 @@ ALL = {
     "squeezenet": pictures("squeezenet1_1", num_classes=10), "densenet": pictures("densenet121", num_classes=10),
     "densenet_efficient": pictures("densenet121", num_classes=10, memory_efficient=True),
     "shufflenet": pictures("shufflenet_v2_x0_5", num_classes=10, n=8), "googlenet": pictures("googlenet", num_classes=10, aux_logits=False, init_weights=False, n=4),
-    "googlenet_aux": aux_heads("googlenet", 64), "inception_aux": aux_heads("inception_v3", 96), "efficientnet": pictures("efficientnet_b0", num_classes=10),
+    "googlenet_aux": aux_heads("googlenet", 64), "inception_aux": aux_heads("inception_v3", 299), "efficientnet": pictures("efficientnet_b0", num_classes=10),
     "regnet": pictures("regnet_y_400mf", num_classes=10), "mnasnet": pictures("mnasnet0_5", num_classes=10),
     "mobilenet_v3": pictures("mobilenet_v3_small", num_classes=10), "vgg": pictures("vgg11_bn", num_classes=10, size=32),
     "alexnet": pictures("alexnet", num_classes=10), "convnext": pictures("convnext_tiny", num_classes=10), "swin": pictures("swin_t", num_classes=10),
