@@ -131,6 +131,46 @@ class Backward(Faithful):
 
         self.beside(Scaled)
 
+    def test_changes_that_autograd_does_not_see(self):
+        def clamped(h):
+            with torch.no_grad():
+                h.clamp_(min=0.1)
+            return h
+
+        def returned(h):
+            with torch.no_grad():
+                h[:, 0] = 0
+                h = h.mul_(2)
+            return h
+
+        def of_a_view(h):
+            v = h[:, 1]
+            with torch.no_grad():
+                v.fill_(3.0)
+            return h
+
+        def detached(h):
+            h.detach()[:, :3].mul_(0.5)
+            return h
+
+        def masked(h):
+            with torch.no_grad():
+                h[h < 0] = 0
+                z = h * 2
+            return h + z
+
+        class Changed(Two):
+            def __init__(self, how):
+                super().__init__()
+                self.how = how
+
+            def between(self, h):
+                return self.how(h + 0)
+
+        for how in (clamped, returned, of_a_view, detached, masked):
+            with self.subTest(how.__name__):
+                self.beside(lambda how=how: Changed(how), steps=2)
+
     def test_shared_weights(self):
         class Model(nn.Module):
             def __init__(self):

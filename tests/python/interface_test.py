@@ -305,6 +305,24 @@ class Operators(Faithful):
 
         self.beside(Two, loss=focal)
 
+    def test_gaussian_losses(self):
+        class Both(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean, self.spread = nn.Linear(8, 4), nn.Linear(8, 4)
+
+            def forward(self, x):
+                return self.mean(x), self.spread(x)
+
+        def one_each(o, t):  # some variances are below eps
+            return nn.GaussianNLLLoss(eps=0.1)(o[0], F.one_hot(t, 4), o[1].pow(2)) + F.gaussian_nll_loss(o[0], o[0].detach() + 1, o[1].pow(2).mean(1), full=True)
+
+        self.beside(Both, loss=one_each, optimizer=lambda m: sgd(m, lr=0.01))
+        module = Both()
+        step = tutti.from_torch(module, X, loss=lambda o, t: F.gaussian_nll_loss(o[0], o[0] + 1, o[1]), optimizer=sgd(module), device=DEVICE)
+        with self.assertRaisesRegex(tutti.InvalidError, "var has a negative entry"):
+            step(X, Y)
+
     def test_distributions(self):
         class Normal(Two):
             def forward(self, x):

@@ -133,12 +133,17 @@ def _floats(node):
     return any(isinstance(m, torch.Tensor) and (m.is_floating_point() or m.is_complex()) for m in (metas if isinstance(metas, (tuple, list)) else [metas]))
 
 
+def cuts(node):
+    """Whether no gradient passes it."""
+    return not _floats(node) or overload(node).split(".")[0] in _CUT
+
+
 def reached(program, outputs):
     """The names of the placeholders that a gradient reaches from those of the program's outputs."""
     todo, seen = [n for n in outputs if isinstance(n, torch.fx.Node)], set()
     while todo:
         node = todo.pop()
-        if node in seen or not _floats(node) or overload(node).split(".")[0] in _CUT:
+        if node in seen or cuts(node):
             continue
         seen.add(node)
         todo += node.args[:1] if overload(node).split(".")[0] in _FIRST else node.all_input_nodes

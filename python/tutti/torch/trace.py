@@ -12,6 +12,7 @@ import torch.utils.checkpoint
 from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
+from tutti.torch.changes import unseen
 from tutti.torch.checks import check
 from tutti.torch.ragged import cross_entropy
 from tutti.torch.reasons import place_of, quiet, untraceable
@@ -272,6 +273,9 @@ def export(module, args, narrow=None, training=True):
                 program = torch.export.export(module, args, strict=False)
             _with_attributes_checked(module, caught, program)
             _detach_no_grad(program.graph)
+            if training and unseen(program) is not None:
+                raise NeedsBackward("forward changes a tensor in place where autograd does not see it: in no_grad(), or by way of detach()",
+                                    _NO_BACKWARD)
             if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
                 program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
             return program.run_decompositions(decompositions())
