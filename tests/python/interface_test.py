@@ -405,6 +405,18 @@ class Operators(Faithful):
         with self.assertRaisesRegex(tutti.InvalidError, "needs an optimizer of torch.optim"):
             tutti.from_torch(Counted(), X, loss=nn.CrossEntropyLoss(), optimizer=tutti.optim.SGD(lr=0.1), device=DEVICE)(X, Y)
 
+    def test_decisions_by_what_is_finite(self):
+        class Clamped(Two):
+            def between(self, h):
+                if not torch.isfinite(h).all():  # as DETR's encoder does
+                    h = h.clamp(-1e4, 1e4)
+                return h
+
+        step, twin = self.beside(Clamped)
+        with self.assertRaisesRegex(tutti.InvalidError, "forward would go another way.*not finite"):
+            step(X * float("inf"), Y)
+        self.same_state(step, twin)
+
     def test_buckets(self):
         pad = tutti.buckets()
         out = pad({"a": np.ones((2, 5)), "b": torch.ones(2, 3)}, {"b": -100})

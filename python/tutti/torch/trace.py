@@ -238,7 +238,31 @@ def _without_looks_at_data():
             return True
         return checked
 
-    with (_patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted), _patched(torch._C._nn, "cross_entropy_loss", cross_entropy),
+    def told_finite(original):
+        def isfinite(x):
+            y = original(x)
+            y.of_finite = True
+            return y
+        return isfinite
+
+    def all_finite(original):
+        def every(x, *args, **kwargs):
+            y = original(x, *args, **kwargs)
+            if getattr(x, "of_finite", False):
+                y.of_finite = True
+            return y
+        return every
+
+    def decided(original):
+        def truth(x):  # what a module does with infinities is left to PyTorch: the step raises
+            if not getattr(x, "of_finite", False) or x.dim():
+                return original(x)
+            check(x, "forward would go another way, as a tensor has elements that are not finite")
+            return True
+        return truth
+
+    with (_patched(torch, "isfinite", told_finite), _patched(torch.Tensor, "all", all_finite), _patched(torch.Tensor, "__bool__", decided),
+          _patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted), _patched(torch._C._nn, "cross_entropy_loss", cross_entropy),
           _patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal))):
         yield
 
