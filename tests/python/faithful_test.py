@@ -391,6 +391,26 @@ class Python(Faithful):
         self.refused("attribute 'calls' of Counter from 0 to 1.*register_buffer", Counter)
         self.refused("random numbers.*layerdrop", Drop)
 
+    def test_attributes_that_forward_sets_alike(self):
+        class Scratch(Two):
+            width = None
+
+            def between(self, h):
+                self.width = h.shape[1]
+                return h / self.width
+
+        self.beside(Scratch)
+
+        class First(Two):
+            started = False
+
+            def between(self, h):
+                h = h if self.started else h * 2
+                self.started = True
+                return h
+
+        self.refused("sets the attribute 'started'.*from False to True", First)
+
     def test_attributes_that_the_loop_sets(self):
         class Tempered(Two):
             def __init__(self):

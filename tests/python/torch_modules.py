@@ -146,7 +146,7 @@ def table(results):
     lines = ["| module | outcome | gradients | five updates | why |", "| --- | --- | --- | --- | --- |"]
     for r in results:
         figures = ("", "") if "reason" in r else (f"{r['gradients']:.0e}", f"{r['update']:.0e}")
-        why = re.sub(r"\S*/site-packages/", "", r.get("reason", "")).replace("|", "/")
+        why = re.sub(r"[^\s(]*/site-packages/", "", r.get("reason", "")).replace("|", "/")
         if r["outcome"] == "ok" and any(r["noise"].get(k, 0) > 1e-3 for k in ("gradients", "update")):
             why = f"PyTorch's float32: {r['noise']['gradients']:.0e} and {r['noise']['update']:.0e}"
         lines.append(f"| `{r['module']}` | {'agrees' if r['outcome'] == 'ok' else r['outcome']} | {' | '.join(figures)} | {why} |")

@@ -135,7 +135,7 @@ def _refuse_python_state(module):
             if id(self) in names and not hasattr(self, name):
                 fresh.add((self, name))
             if id(self) in names and not isinstance(value, (torch.Tensor, torch.nn.Module)):
-                before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name)
+                before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name, getattr(type(self), name, None))
                 assigned[id(self), name] = self, name, before, value
             original(self, name, value)
         return assign
@@ -153,16 +153,26 @@ def _refuse_python_state(module):
 _ONCE = ("_output_capturing_hooks_installed",)  # what transformers does at a first call, and leaves done
 
 
+class Assigned(InvalidError):
+    """Attributes that forward sets: `changes` has module, name and value of each."""
+
+    def __init__(self, message, remedy, changes):
+        super().__init__(message, remedy)
+        self.changes = changes
+
+
 def _check_python_state(assigned, names, drawn):
-    for m, attribute, old, new in assigned:
+    changes = [(m, attribute, old, new) for m, attribute, old, new in assigned
+               if isinstance(new, (bool, int, float)) and new != old and attribute not in _ONCE]
+    for m, attribute, _, new in assigned:
         if attribute in _ONCE:
             object.__setattr__(m, attribute, new)  # torch.export took it back, but not the hooks
-            continue
-        if isinstance(new, (bool, int, float)) and new != old:
-            object.__setattr__(m, attribute, old)
-            raise InvalidError(f"forward sets the attribute '{attribute}' of {_named(m, names[id(m)])} from {old} to {new}: the step is "
-                               "traced once, and would go on with the first value",
-                               "keep it in a buffer: register_buffer, and change that in place")
+    for m, attribute, old, _ in changes:
+        object.__setattr__(m, attribute, old)
+    for m, attribute, old, new in changes[:1]:
+        raise Assigned(f"forward sets the attribute '{attribute}' of {_named(m, names[id(m)])} from {old} to {new}: the step is "
+                       "traced once, and would go on with the first value",
+                       "keep it in a buffer: register_buffer, and change that in place", changes)
     if drawn[0] != random.getstate() or not np.array_equal(drawn[1][0], np.random.get_state()[1]) or drawn[1][1] != np.random.get_state()[2]:
         random.setstate(drawn[0])
         raise InvalidError("forward draws from Python's or NumPy's random numbers: the step is traced once, and would go on with the "
@@ -287,14 +297,41 @@ def decompositions():
     return table
 
 
+def _written(program):
+    return [m.code for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+
+
+def _settled(module, args):
+    """A trace. Where forward sets attributes, a second one shows whether it goes on as it began."""
+    program = None
+    try:
+        with guards(module):
+            program = torch.export.export(module, args, strict=False)
+        return program
+    except Assigned as e:
+        for m, attribute, _, new in e.changes:
+            object.__setattr__(m, attribute, new)
+        try:
+            with guards(module):
+                again = torch.export.export(module, args, strict=False)
+            if _written(again) == _written(program) and again.constants.keys() == program.constants.keys() and all(
+                    torch.equal(c, program.constants[k]) for k, c in again.constants.items() if isinstance(c, torch.Tensor)):
+                return again
+        except Assigned:
+            pass
+        for m, attribute, old, _ in e.changes:
+            object.__setattr__(m, attribute, old)
+        raise
+
+
 def export(module, args, narrow=None, training=True):
     """The module as an exported program without operators that decompose into ours; those that we have stay whole. `narrow`: a
     dtype of autocast's, whose casts become part of it; names have the prefix "module." then."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with quiet(), guards(module), (_refuse_functions() if training else contextlib.nullcontext()), _refuse_calls():
-                program = torch.export.export(module, args, strict=False)
+            with quiet(), _refuse_functions() if training else contextlib.nullcontext(), _refuse_calls():
+                program = _settled(module, args)
             _with_attributes_checked(module, caught, program)
             _detach_no_grad(program.graph)
             if training and unseen(program) is not None:
