@@ -17,7 +17,7 @@ _ELEMENTWISE = ("tutti.torch.elementwise", "tutti.torch.special")  # modules all
 # Operators that treat every place of an axis alike and keep it, whatever they do to others.
 _LOCAL = ("clone", "alias", "detach", "_to_copy", "copy", "expand", "unsqueeze", "squeeze", "permute", "transpose", "t", "full_like", "zeros_like",
           "ones_like", "empty_like", "rand_like", "randn_like", "dropout", "native_dropout", "full", "zeros", "ones", "rand", "randn", "arange",
-          "embedding", "_assert_scalar", "index_put", "new_zeros", "new_ones", "new_full")
+          "embedding", "_assert_scalar", "_assert_tensor_metadata", "index_put", "new_zeros", "new_ones", "new_full")
 # … and those that do so unless the axis is the one along which they compute.
 _ALONG = ("softmax", "_softmax", "log_softmax", "_log_softmax", "gather", "index_select", "argmax", "argmin", "max", "min", "sort", "argsort", "topk",
           "select", "slice", "cat", "split", "split_with_sizes", "chunk", "unbind", "cumsum", "cumprod", "sum", "mean", "amax", "amin",
