@@ -315,7 +315,8 @@ class Operators(Faithful):
                 return self.mean(x), self.spread(x)
 
         def one_each(o, t):  # some variances are below eps
-            return nn.GaussianNLLLoss(eps=0.1)(o[0], F.one_hot(t, 4), o[1].pow(2)) + F.gaussian_nll_loss(o[0], o[0].detach() + 1, o[1].pow(2).mean(1), full=True)
+            alike = F.gaussian_nll_loss(o[0], o[0].detach() + 1, o[1].pow(2).mean(1), full=True)
+            return nn.GaussianNLLLoss(eps=0.1)(o[0], F.one_hot(t, 4), o[1].pow(2)) + alike
 
         self.beside(Both, loss=one_each, optimizer=lambda m: sgd(m, lr=0.01))
         module = Both()

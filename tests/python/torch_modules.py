@@ -30,7 +30,7 @@ import tutti  # noqa: E402
 HEAVY = ("resnet18", "mobilenet_v2")  # minutes of compiling kernels for lavapipe
 # Where larger steps amplify rounding: batch norms over few values.
 RATES = {"mobilenet_v2": 1e-4, "resnet18": 1e-5,
-         **dict.fromkeys(("densenet", "densenet_efficient", "mobilenet_v3", "vgg", "fcn", "deeplabv3", "lraspp", "mobilevit"), 1e-4),
+         **dict.fromkeys(("densenet", "densenet_efficient", "mobilenet_v3", "vgg", "fcn", "deeplabv3", "lraspp", "mobilevit", "raft"), 1e-4),
          **dict.fromkeys(("levit", "mnasnet", "shufflenet", "googlenet", "googlenet_aux", "inception_aux", "efficientnet", "regnet"), 1e-6)}
 
 SURVEY = {**torch_families.ALL, **torch_techniques.ALL}

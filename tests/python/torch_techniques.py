@@ -482,7 +482,7 @@ def picked():
 
 
 def cumulative_batch_norm():
-    return classes(lambda m, x: m.b(m.n(m.a(x))), a=nn.Linear(8, 8), n=nn.BatchNorm1d(8, momentum=None), b=nn.Linear(8, 4))
+    return classes(lambda m, x: m.b(m.norm(m.a(x))), a=nn.Linear(8, 8), norm=nn.BatchNorm1d(8, momentum=None), b=nn.Linear(8, 4))
 
 
 def folds():

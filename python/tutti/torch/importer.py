@@ -90,8 +90,8 @@ def place(node):
 
 
 # Operators that no engine of fixed shapes has, and what calls them.
-_BY_VALUES = {"_local_scalar_dense": "item(), tolist(), int() or float() of a tensor", "_unique2": "unique()", "unique_dim": "unique()", "unique_consecutive": "unique_consecutive()",
-              "nonzero_static": "nonzero_static()"}
+_BY_VALUES = {"_local_scalar_dense": "item(), tolist(), int() or float() of a tensor", "_unique2": "unique()", "unique_dim": "unique()",
+              "unique_consecutive": "unique_consecutive()", "nonzero_static": "nonzero_static()"}
 
 
 def unsupported(program):
