@@ -201,7 +201,7 @@ SAMPLES = {
     "native_dropout": [
         *each(aten.native_dropout, (f(3, 4), 0.0, True), (f(3, 4), 0.4, False)), value(aten.native_dropout, f(3, 4), 1.0, True),
         call(dropped(0.5), f(40, 50)), call(dropped(0.1), f(40, 50))],
-    "nonzero": [value(aten.nonzero, i(3, 4, high=2))],
+    "nonzero": [value(lambda x: aten.nonzero(x).sum(0), i(3, 4, high=2)), value(lambda x: aten.nonzero(x).float().mean(0), f(2, 3, 4).relu())],
     "rand": [value(rand, f(2))],
     "randn": [value(randn, f(2))],
     "randperm": [value(randperm(9), f(2)), value(randperm(40), f(2))],
@@ -257,12 +257,11 @@ SAMPLES = {
         call(aten.scatter.src, f(4, 5), -1, at([[1, 3], [0, 4]]), f(2, 2)), call(aten.scatter.value, f(4), 0, at([2]), 0.5)],
 }
 
-# Their results are any numbers: only samples of our own can be judged.
-UNDETERMINED = {"empty", "empty_strided", "rand", "randn", "randperm"}
+# Their results are any numbers, or any number of them: only samples of our own can be judged.
+UNDETERMINED = {"empty", "empty_strided", "nonzero", "rand", "randn", "randperm"}
 
 NOT = {
     "_local_scalar_dense": "its result is a Python number that depends on data",
-    "nonzero": "the shape of its result depends on data",
 }
 
 # No core operators either, of which PyTorch's OpInfo has samples.

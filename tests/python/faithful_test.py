@@ -118,6 +118,59 @@ class Backward(Faithful):
         step, twin = self.beside(Model, x, Y[:6], optimizer=lambda m: sgd(m, lr=0.1, weight_decay=0.1))
         self.assertEqual(step.state_dict()["norm.num_batches_tracked"], 4)
 
+    def test_constants(self):
+        turned = torch.linspace(-1, 1, 8)
+
+        class Scaled(Two):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.linspace(1, 2, 8)  # no buffer
+
+            def between(self, h):
+                return Reverse.apply(h) * self.scale + turned
+
+        self.beside(Scaled)
+
+    def test_changes_that_autograd_does_not_see(self):
+        def clamped(h):
+            with torch.no_grad():
+                h.clamp_(min=0.1)
+            return h
+
+        def returned(h):
+            with torch.no_grad():
+                h[:, 0] = 0
+                h = h.mul_(2)
+            return h
+
+        def of_a_view(h):
+            v = h[:, 1]
+            with torch.no_grad():
+                v.fill_(3.0)
+            return h
+
+        def detached(h):
+            h.detach()[:, :3].mul_(0.5)
+            return h
+
+        def masked(h):
+            with torch.no_grad():
+                h[h < 0] = 0
+                z = h * 2
+            return h + z
+
+        class Changed(Two):
+            def __init__(self, how):
+                super().__init__()
+                self.how = how
+
+            def between(self, h):
+                return self.how(h + 0)
+
+        for how in (clamped, returned, of_a_view, detached, masked):
+            with self.subTest(how.__name__):
+                self.beside(lambda how=how: Changed(how), steps=2)
+
     def test_shared_weights(self):
         class Model(nn.Module):
             def __init__(self):
@@ -337,6 +390,26 @@ class Python(Faithful):
         self.refused("tensor attribute 'last'.*register_buffer", Attribute)
         self.refused("attribute 'calls' of Counter from 0 to 1.*register_buffer", Counter)
         self.refused("random numbers.*layerdrop", Drop)
+
+    def test_attributes_that_forward_sets_alike(self):
+        class Scratch(Two):
+            width = None
+
+            def between(self, h):
+                self.width = h.shape[1]
+                return h / self.width
+
+        self.beside(Scratch)
+
+        class First(Two):
+            started = False
+
+            def between(self, h):
+                h = h if self.started else h * 2
+                self.started = True
+                return h
+
+        self.refused("sets the attribute 'started'.*from False to True", First)
 
     def test_attributes_that_the_loop_sets(self):
         class Tempered(Two):

@@ -196,6 +196,20 @@ class States(unittest.TestCase):
         torch.testing.assert_close(step.predict(X), home(X), rtol=1e-4, atol=1e-5)
         self.assertAlmostEqual(step.evaluate(X, Y), nn.functional.cross_entropy(home(X), Y).item(), places=5)
 
+    def test_versions_of_modules_stay_in_the_state(self):
+        class Versioned(nn.Linear):
+            _version = 7
+
+            def _load_from_state_dict(self, state, prefix, metadata, *more):
+                if metadata.get("version") != 7:
+                    raise ValueError(f"version {metadata.get('version')}")
+                super()._load_from_state_dict(state, prefix, metadata, *more)
+
+        module = nn.Sequential(nn.Flatten(), Versioned(9, 3))
+        step = tutti.from_torch(module, torch.randn(2, 3, 3), loss=nn.CrossEntropyLoss(), device="onednn")
+        step(torch.randn(2, 3, 3), torch.tensor([0, 2]))
+        module.load_state_dict(step.state_dict())
+
     def test_tied_weights_stay_tied(self):
         class Tied(nn.Module):
             def __init__(self):
@@ -349,7 +363,7 @@ class BadInput(unittest.TestCase):
                     return x
                 return -x
 
-        with self.assertRaisesRegex(tutti.InvalidError, r"cannot trace Branches \(.*from_torch_test.py:[0-9]+, in forward: if x.sum\(\) > 0:\).*torch.where"):
+        with self.assertRaisesRegex(tutti.InvalidError, r"Branches cannot be traced \(.*from_torch_test.py:[0-9]+, in forward: if x.sum\(\) > 0:\).*torch.where"):
             tutti.from_torch(Branches(), X)
 
     def test_operators_that_are_missing_are_all_listed(self):

@@ -95,6 +95,20 @@ class Interface(Faithful):
             step(X, Y)
             self.assertGreater((step.predict(X) - first).abs().max(), 1e-2)
 
+    def test_distributions_of_noise(self):
+        class Noise(nn.Module):
+            def forward(self, x):
+                draw = [torch.empty_like(x).exponential_(2.0), torch.empty_like(x).uniform_(-1, 3), torch.empty_like(x).normal_(1.0, 2.0)]
+                return torch.stack(draw) + 0 * x, F.gumbel_softmax(x, hard=True)
+
+        x = torch.tensor([0.0, 1.0, 2.0]).repeat(20000, 1)
+        drawn, picked = tutti.from_torch(Noise(), x, loss=lambda o: o[0].sum(), optimizer=tutti.optim.SGD(), device=DEVICE).predict(x)
+        for y, mean, std, low, high in zip(drawn, (0.5, 1.0, 1.0), (0.5, 4 / 12 ** 0.5, 2.0), (0, -1, -99), (99, 3, 99)):
+            self.assertAlmostEqual(y.mean().item(), mean, delta=0.03)
+            self.assertAlmostEqual(y.std().item(), std, delta=0.03)
+            self.assertTrue(((y >= low) & (y <= high)).all())
+        torch.testing.assert_close(picked.mean(0), x[0].softmax(0), atol=0.02, rtol=0)
+
     def test_save_and_load(self):
         torch.manual_seed(0)
         module = Two()
@@ -291,6 +305,25 @@ class Operators(Faithful):
 
         self.beside(Two, loss=focal)
 
+    def test_gaussian_losses(self):
+        class Both(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean, self.spread = nn.Linear(8, 4), nn.Linear(8, 4)
+
+            def forward(self, x):
+                return self.mean(x), self.spread(x)
+
+        def one_each(o, t):  # some variances are below eps
+            alike = F.gaussian_nll_loss(o[0], o[0].detach() + 1, o[1].pow(2).mean(1), full=True)
+            return nn.GaussianNLLLoss(eps=0.1)(o[0], F.one_hot(t, 4), o[1].pow(2)) + alike
+
+        self.beside(Both, loss=one_each, optimizer=lambda m: sgd(m, lr=0.01))
+        module = Both()
+        step = tutti.from_torch(module, X, loss=lambda o, t: F.gaussian_nll_loss(o[0], o[0] + 1, o[1]), optimizer=sgd(module), device=DEVICE)
+        with self.assertRaisesRegex(tutti.InvalidError, "var has a negative entry"):
+            step(X, Y)
+
     def test_distributions(self):
         class Normal(Two):
             def forward(self, x):
@@ -372,6 +405,18 @@ class Operators(Faithful):
             step(x, Y[:len(x)])
         with self.assertRaisesRegex(tutti.InvalidError, "needs an optimizer of torch.optim"):
             tutti.from_torch(Counted(), X, loss=nn.CrossEntropyLoss(), optimizer=tutti.optim.SGD(lr=0.1), device=DEVICE)(X, Y)
+
+    def test_decisions_by_what_is_finite(self):
+        class Clamped(Two):
+            def between(self, h):
+                if not torch.isfinite(h).all():  # as DETR's encoder does
+                    h = h.clamp(-1e4, 1e4)
+                return h
+
+        step, twin = self.beside(Clamped)
+        with self.assertRaisesRegex(tutti.InvalidError, "forward would go another way.*not finite"):
+            step(X * float("inf"), Y)
+        self.same_state(step, twin)
 
     def test_buckets(self):
         pad = tutti.buckets()

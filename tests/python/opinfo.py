@@ -224,7 +224,7 @@ def table(verdicts, device, samples):
     lines = [f"""# PyTorch's core operators
 
 Of {len(verdicts)} core ATen operators, {count["op"]} are converted to Tutti's ops by a handler ("op"), {count["decomposed"]} are decomposed by PyTorch into operators that
-have one ("decomposed"), and {count["not"]} are not supported ("not"). Other ATen operators also have handlers or are decomposed.
+have one ("decomposed"); not supported ("not"): {count["not"]}. Other ATen operators also have handlers or are decomposed.
 Shapes are fixed when the module is exported: sizes and strides are then constants.
 
 Made by `tests/python/opinfo.py --table --samples {samples}`, which compares with PyTorch {version} on the device `{device}`.

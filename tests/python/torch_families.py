@@ -29,16 +29,28 @@ class Logits(nn.Module):
         return getattr(self.module(*(() if self.names else args), **named, **self.more), self.key)
 
 
+class Refined(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, a, b):
+        return self.module(a, b, num_flow_updates=3)
+
+
 def tokens(*shape):
     return torch.randint(3, 50, shape)
 
 
-def tiny(kind, head="ForCausalLM", **more):
-    """The class of transformers of that name, with a configuration of few sizes."""
+def tiny(kind, head="ForCausalLM", part="", without=(), **more):
+    """The class of transformers of that name, with a configuration of few sizes. `part`: of a model of several, whose configuration it has.
+    `without`: sizes that it does not take."""
     import transformers
-    config_class = getattr(transformers, f"{kind}Config")
+    config_class = getattr(transformers, f"{kind}{part}Config")
     known = config_class()
-    config = config_class(**{**{k: v for k, v in TINY.items() if hasattr(known, k)}, **more})
+    sizes = {k: v for k, v in TINY.items() if hasattr(known, k) and not isinstance(getattr(config_class, k, None), property)
+             and k not in getattr(known, "attribute_map", {}) and type(getattr(known, k)) not in (list, tuple) and k not in without}
+    config = config_class(**{**sizes, **more})
     return getattr(transformers, f"{kind}{head}")(config)
 
 
@@ -152,8 +164,17 @@ def wav2vec(head):
 
 
 def detr():
-    module = tiny("Detr", "ForObjectDetection", use_timm_backbone=False, use_pretrained_backbone=False, num_queries=5, backbone_config=None)
-    return Logits(module), (torch.randn(2, 3, 64, 64),), (torch.randn(2, 5, 92),), nn.MSELoss()
+    module = Logits(tiny("Detr", "ForObjectDetection", use_timm_backbone=False, use_pretrained_backbone=False, num_queries=5, backbone_config=None))
+    x = torch.randn(2, 3, 64, 64)
+    return module, (x,), (torch.randn(module.eval()(x).shape),), nn.MSELoss()
+
+
+def raft():
+    """Optical flow, three refinements; the loss weighs them as the paper does."""
+    import torchvision
+    module = torchvision.models.optical_flow.raft_small(weights=None)
+    return (Refined(module), (torch.rand(1, 3, 128, 128), torch.rand(1, 3, 128, 128)), (torch.randn(1, 2, 128, 128),),
+            lambda y, t: sum(0.8 ** (len(y) - i - 1) * (f - t).abs().mean() for i, f in enumerate(y)))
 
 
 _MLA = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4,
@@ -165,7 +186,7 @@ ALL = {
     "gpt_neo": causal("GPTNeo", attention_types=[[["global", "local"], 1]], window_size=8), "gptj": causal("GPTJ", rotary_dim=4),
     "gpt_neox": causal("GPTNeoX"), "opt": causal("OPT"), "bloom": causal("Bloom"), "falcon": causal("Falcon"),
     "mistral": causal("Mistral"), "phi": causal("Phi"), "phi3": causal("Phi3"), "qwen2": causal("Qwen2"), "qwen3": causal("Qwen3"),
-    "gemma": causal("Gemma"), "gemma2": causal("Gemma2"), "gemma3": causal("Gemma3", head="ForCausalLM"), "stablelm": causal("StableLm"),
+    "gemma": causal("Gemma"), "gemma2": causal("Gemma2"), "gemma3": causal("Gemma3", part="Text"), "stablelm": causal("StableLm"),
     "llama3": causal("Llama", rope_parameters={"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
                                                "high_freq_factor": 4.0, "original_max_position_embeddings": 16}),
     "cohere": causal("Cohere"), "olmo": causal("Olmo"), "olmo2": causal("Olmo2"), "granite": causal("Granite"),
@@ -175,24 +196,24 @@ ALL = {
     "recurrent_gemma": causal("RecurrentGemma", lru_width=32, attention_window_size=8, conv1d_width=4),
     "mixtral": causal("Mixtral"), "qwen2_moe": causal("Qwen2Moe", shared_expert_intermediate_size=16),
     "qwen3_moe": causal("Qwen3Moe"), "deepseek_v3": causal("DeepseekV3", **_MLA), "gpt_oss": causal("GptOss"),
-    "deepseek_v2": causal("DeepseekV2", **_MLA), "olmoe": causal("Olmoe"), "phimoe": causal("Phimoe"), "jamba": causal(
+    "deepseek_v2": causal("DeepseekV2", **_MLA), "olmoe": causal("Olmoe"), "granitemoe": causal("GraniteMoe"), "jamba": causal(
         "Jamba", mamba_d_state=8, mamba_dt_rank=4, attn_layer_period=2, attn_layer_offset=1, use_mamba_kernels=False),
-    "llama4": causal("Llama4", head="ForCausalLM"), "glm4": causal("Glm4"), "smollm3": causal("SmolLM3"),
+    "llama4": causal("Llama4", part="Text"), "glm4": causal("Glm4"), "smollm3": causal("SmolLM3"),
     # texts as a whole
     "distilbert": masked("DistilBert", dim=32, hidden_dim=48, n_layers=2, n_heads=4), "albert": masked("Albert"),
     "roberta": masked("Roberta"), "electra": masked("Electra"), "xlnet": causal("XLNet", "LMHeadModel", d_inner=48),
     "modernbert": masked("ModernBert"), "big_bird": masked("BigBird", attention_type="original_full"),
-    "funnel": masked("Funnel", block_sizes=[1, 1], d_inner=48, d_head=8), "deberta_v2": masked("DebertaV2", pos_att_type=["p2c", "c2p"]),
+    "funnel": masked("Funnel", without=("num_hidden_layers",), block_sizes=[1, 1], d_inner=48, d_head=8), "deberta_v2": masked("DebertaV2", pos_att_type=["p2c", "c2p"]),
     "longformer": masked("Longformer", attention_window=4), "fnet": masked("FNet"), "mpnet": masked("MPNet"),
     "convbert": masked("ConvBert"), "nystromformer": masked("Nystromformer", num_landmarks=4, segment_means_seq_len=12),
-    "squeezebert": masked("SqueezeBert"), "yoso": masked("Yoso"), "mobilebert": masked("MobileBert", intra_bottleneck_size=16, embedding_size=32),
+    "squeezebert": masked("SqueezeBert", embedding_size=32), "yoso": masked("Yoso"), "mobilebert": masked("MobileBert", intra_bottleneck_size=16, embedding_size=32),
     "bert_padded": padded("Bert"), "distilbert_padded": padded("DistilBert", dim=32, hidden_dim=48, n_layers=2, n_heads=4, seq_classif_dropout=0.0),
     "deberta_padded": padded("Deberta"), "gpt2_padded": padded("GPT2"), "llama_padded": padded("Llama"),
     # texts to texts
     "t5": translated("T5"), "mt5_gated": translated("MT5", feed_forward_proj="gated-gelu"), "bart": translated("Bart"),
     "marian": translated("Marian", "MTModel", decoder_start_token_id=0), "pegasus": translated("Pegasus"), "blenderbot": translated("Blenderbot"),
     "m2m_100": translated("M2M100"), "led": translated("LED", attention_window=4, max_encoder_position_embeddings=16, max_decoder_position_embeddings=16),
-    "prophetnet": translated("ProphetNet", num_encoder_layers=2, num_decoder_layers=2, num_encoder_attention_heads=4, num_decoder_attention_heads=4),
+    "prophetnet": translated("ProphetNet", without=("num_hidden_layers",), num_encoder_layers=2, num_decoder_layers=2, num_encoder_attention_heads=4, num_decoder_attention_heads=4),
     # pictures and sound
     "clip": clip(), "siglip": clip("Siglip"), "whisper": whisper, "wav2vec2": wav2vec("ForSequenceClassification"),
     "wav2vec2_ctc": wav2vec("ForCTC"), "segformer": seen("Segformer", hidden_sizes=[8, 16, 16, 32], num_attention_heads=[1, 2, 2, 4], depths=[1, 1, 1, 1]),
@@ -202,20 +223,20 @@ ALL = {
     "mobilevit": seen("MobileViT", size=64, hidden_sizes=[16, 16, 16], neck_hidden_sizes=[8, 8, 8, 8, 8, 8, 16], patch_size=2),
     "videomae": seen("VideoMAE", "ForVideoClassification", shape=(2, 4, 3, 16, 16), image_size=16, patch_size=8, num_frames=4),
     "deit": seen("DeiT", image_size=32, patch_size=8), "poolformer": seen("PoolFormer", hidden_sizes=[8, 16, 16, 16], depths=[1, 1, 1, 1]),
-    "vit_hf": seen("ViT", image_size=32, patch_size=8), "levit": seen("Levit", size=64, hidden_sizes=[16, 32, 32], num_attention_heads=[2, 2, 2],
-                                                                     depths=[1, 1, 1], key_dim=[8, 8, 8], image_size=64),
-    "dpt": seen("DPT", "ForDepthEstimation", key="predicted_depth", image_size=32, patch_size=8, backbone_out_indices=[0, 1, 1, 1],
+    "vit_hf": seen("ViT", image_size=32, patch_size=8), "levit": seen("Levit", size=128, n=4, without=("drop_path_rate",), hidden_sizes=[16, 32, 32], num_attention_heads=[2, 2, 2],
+                                                                     depths=[1, 1, 1], key_dim=[8, 8, 8], image_size=128),
+    "dpt": seen("DPT", "ForDepthEstimation", key="predicted_depth", image_size=32, patch_size=8, num_hidden_layers=4, backbone_out_indices=[0, 1, 2, 3],
                 neck_hidden_sizes=[8, 8, 8, 8], fusion_hidden_size=8),
     "ast": seen("AST", "ForAudioClassification", shape=(2, 24, 16), num_mel_bins=16, max_length=24, patch_size=8), "detr": detr,
     # torchvision
     "squeezenet": pictures("squeezenet1_1", num_classes=10), "densenet": pictures("densenet121", num_classes=10),
     "densenet_efficient": pictures("densenet121", num_classes=10, memory_efficient=True),
     "shufflenet": pictures("shufflenet_v2_x0_5", num_classes=10, n=8), "googlenet": pictures("googlenet", num_classes=10, aux_logits=False, init_weights=False, n=4),
-    "googlenet_aux": aux_heads("googlenet", 64), "inception_aux": aux_heads("inception_v3", 96), "efficientnet": pictures("efficientnet_b0", num_classes=10),
-    "regnet": pictures("regnet_y_400mf", num_classes=10), "mnasnet": pictures("mnasnet0_5", num_classes=10),
+    "googlenet_aux": aux_heads("googlenet", 64), "inception_aux": aux_heads("inception_v3", 299), "efficientnet": pictures("efficientnet_b0", num_classes=10),
+    "regnet": pictures("regnet_y_400mf", num_classes=10), "mnasnet": pictures("mnasnet0_5", num_classes=10, n=8),
     "mobilenet_v3": pictures("mobilenet_v3_small", num_classes=10), "vgg": pictures("vgg11_bn", num_classes=10, size=32),
     "alexnet": pictures("alexnet", num_classes=10), "convnext": pictures("convnext_tiny", num_classes=10), "swin": pictures("swin_t", num_classes=10),
-    "swin_v2": pictures("swin_v2_t", num_classes=10), "maxvit": pictures("maxvit_t", num_classes=10, size=224, n=1),
+    "swin_v2": pictures("swin_v2_t", num_classes=10), "raft": raft, "maxvit": pictures("maxvit_t", num_classes=10, size=224, n=1),
     "fcn": pictures("fcn_resnet50", num_classes=5, weights_backbone=None, key="out"),
     "deeplabv3": pictures("deeplabv3_mobilenet_v3_large", num_classes=5, weights_backbone=None, key="out"),
     "lraspp": pictures("lraspp_mobilenet_v3_large", num_classes=5, weights_backbone=None, key="out"),

@@ -472,6 +472,19 @@ def masked_fills():
     return classes(forward, a=nn.Linear(8, 8), b=nn.Linear(8, 4))
 
 
+def picked():
+    def loss(y, t):
+        labelled = t != -100
+        return F.cross_entropy(y[labelled], t[labelled]) + y[~labelled].pow(2).mean()
+    t = torch.randint(0, 4, (2, 6))
+    t[0, 2:5] = -100
+    return mlp(8, 16, 4), (torch.randn(2, 6, 8),), (t,), loss
+
+
+def cumulative_batch_norm():
+    return classes(lambda m, x: m.b(m.norm(m.a(x))), a=nn.Linear(8, 8), norm=nn.BatchNorm1d(8, momentum=None), b=nn.Linear(8, 4))
+
+
 def folds():
     def forward(m, x):
         h = F.unfold(x, 3, padding=1)
@@ -553,7 +566,7 @@ ALL = {f.__name__: f for f in (
     transformer_masks, encoder_padding, lstm_projected, lstm_projected_both_ways, ctc, rnn, gru_cells, pinn, pinn_in_the_loss, pinn_func, wgan_gp,
     hamiltonian, maml, spikes, lu_flow, glow, mvn, gaussian_process, inverse_and_solve, orthogonal, orthogonal_exp, householder, realnvp, spline_flow, stft_loss,
     fno, fno2d, complex_weights, long_spectrum, complex_rotary, fourier_mixing, long_convolution, vae_loss, dirichlet_kl, categorical_policy, mixture, focal, giou, triplet, simclr,
-    several_losses, gat, pooled_graph, moe, codebook, masked_fills, folds, deformable, roi, neural_ode, nerf, normed_weights, critics, ensemble,
+    several_losses, gat, pooled_graph, moe, codebook, masked_fills, picked, cumulative_batch_norm, folds, deformable, roi, neural_ode, nerf, normed_weights, critics, ensemble,
     special_functions, activations)}
 ALL |= {
     "packed_lstm": _packed("LSTM"), "packed_lstm_both_ways": _packed("LSTM", num_layers=2, bidirectional=True), "packed_gru": _packed("GRU"),

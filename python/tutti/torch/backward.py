@@ -3,7 +3,7 @@ import math
 
 from tutti import _core, ops
 from tutti.errors import InvalidError
-from tutti.torch import neural
+from tutti.torch import indexing, neural
 from tutti.torch.registry import aten, cast
 
 
@@ -27,6 +27,11 @@ def max_pool_backward(c, d, x, kernel, stride, padding, dilation, ceil_mode, ind
     lead, size = list(x.shape[:-axes]), math.prod(x.shape[-axes:])
     y = ops.add_along_axis(ops.reshape(indices, shape=[*lead, -1]), ops.reshape(d, shape=[*lead, -1]), axis=len(lead), size=size)
     return ops.reshape(y, shape=list(x.shape))
+
+
+@aten("grouped_mm_fallback_backward.default")
+def grouped_mm_backward(c, x, weight, offsets, d):
+    return _gradients(indexing.grouped_mm(c, x, weight, offsets), d, [x, weight])
 
 
 def _register_averages():

@@ -7,7 +7,7 @@ import torch
 from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError, UnsupportedError
-from tutti.torch import backward, complex_numbers, elementwise, indexing, linalg, losses, neural, reductions, shapes, special  # noqa: F401  (they fill the registry)
+from tutti.torch import backward, complex_numbers, elementwise, indexing, linalg, losses, neural, ragged, reductions, shapes, special, vision  # noqa: F401  (they fill the registry)
 from tutti.torch.registry import HANDLERS
 
 
@@ -25,7 +25,7 @@ class Context:
     @property
     def shape(self):
         """Of the result (of several, the first)."""
-        return [int(n) for n in self._meta.shape]
+        return self._lowering.sizes.of(self._meta.shape)
 
     @property
     def complex(self):
@@ -89,6 +89,11 @@ def place(node):
     return path[-1].removeprefix("L['self'].") if path and path[-1] else "the module itself"
 
 
+# Operators that no engine of fixed shapes has, and what calls them.
+_BY_VALUES = {"_local_scalar_dense": "item(), tolist(), int() or float() of a tensor", "_unique2": "unique()", "unique_dim": "unique()",
+              "unique_consecutive": "unique_consecutive()", "nonzero_static": "nonzero_static()"}
+
+
 def unsupported(program):
     """Every operator that has no handler, with how often and where it occurs, and what would do."""
     found = collections.defaultdict(list)
@@ -102,6 +107,12 @@ def refuse(programs):
     """Throws an UnsupportedError that lists what the engine lacks, if there is such."""
     missing = [m for p in programs for m in unsupported(p)]
     if missing:
+        for name, _, places in missing:
+            if name.split(".")[0] in _BY_VALUES:
+                error = UnsupportedError(f"{_BY_VALUES[name.split('.')[0]]} in {', '.join(places[:3])}: sizes and numbers of Python's cannot "
+                                         "depend on a tensor's values, which differ from batch to batch", "keep tensors of fixed sizes: torch.where, masks")
+                error.operations = missing
+                raise error
         lines = "; ".join(f"{name} ({count} in {', '.join(places[:3])}{', …' if len(places) > 3 else ''})" for name, count, places in missing)
         error = UnsupportedError(f"the module has operators that tutti lacks: {lines}",
                                  "write them in terms of others, or compute them outside of the module")
@@ -114,9 +125,17 @@ _CUT = ("detach", "histc", "zeros_like", "ones_like", "full_like", "rand_like", 
         "new_empty", "randint_like")
 
 
+_FIRST = ("roi_align",)  # only their first argument has a gradient
+
+
 def _floats(node):
     metas = node.meta.get("val")
     return any(isinstance(m, torch.Tensor) and (m.is_floating_point() or m.is_complex()) for m in (metas if isinstance(metas, (tuple, list)) else [metas]))
+
+
+def cuts(node):
+    """Whether no gradient passes it."""
+    return not _floats(node) or overload(node).split(".")[0] in _CUT
 
 
 def reached(program, outputs):
@@ -124,10 +143,10 @@ def reached(program, outputs):
     todo, seen = [n for n in outputs if isinstance(n, torch.fx.Node)], set()
     while todo:
         node = todo.pop()
-        if node in seen or not _floats(node) or overload(node).split(".")[0] in _CUT:
+        if node in seen or cuts(node):
             continue
         seen.add(node)
-        todo += node.all_input_nodes
+        todo += node.args[:1] if overload(node).split(".")[0] in _FIRST else node.all_input_nodes
     return {n.name for n in seen if n.op == "placeholder"}
 
 
@@ -148,6 +167,7 @@ class Lowering:
     def __init__(self, builder, batch=None, kept=()):
         self.builder, self.batch, self.streams, self._kept, self._of_states = builder, batch, 0, kept, set()
         self.checks = []  # of (condition, message)
+        self.sizes = ragged.Sizes()
 
     def _keep_exact(self, node, first, values):
         """Integers stay within what i32, or PyTorch's narrower dtype, holds: the batch is checked. Of a state the batch says nothing."""
@@ -175,7 +195,9 @@ class Lowering:
             return [None, None]
         try:
             c = Context(self, node)
-            if c.complex or complex_numbers.any_complex([*args, *kwargs.values()]):
+            if ragged.symbolic(node):
+                results = self.sizes.call(c, node, overload(node), args, kwargs)
+            elif c.complex or complex_numbers.any_complex([*args, *kwargs.values()]):
                 results = complex_numbers.call(c, overload(node), args, kwargs)
             else:
                 results = HANDLERS[overload(node)](c, *args, **kwargs)
@@ -183,17 +205,18 @@ class Lowering:
             if isinstance(e, UnsupportedError):
                 raise
             raise InvalidError(f"{overload(node)} at {place(node)}: {e.message}", e.remedy) from e
+        if isinstance(results, ragged.Count):
+            return results
         several = isinstance(results, (tuple, list))
         results = self._shaped(node, results if several else [results])
         self._keep_exact(node, first, results)
         return results if several else results[0]
 
-    @staticmethod
-    def _shaped(node, results):
+    def _shaped(self, node, results):
         """In PyTorch's shapes: statistics may have axes of one element more."""
         metas = node.meta.get("val")
-        shapes = [getattr(m, "shape", None) for m in (metas if isinstance(metas, (tuple, list)) else [metas])]
-        return [ops.reshape(x, shape=list(s)) if isinstance(x, Value) and s is not None and tuple(s) != x.shape and math.prod(s) == math.prod(x.shape)
+        shapes = [self.sizes.of(m.shape) if isinstance(m, torch.Tensor) else None for m in (metas if isinstance(metas, (tuple, list)) else [metas])]
+        return [ops.reshape(x, shape=s) if isinstance(x, Value) and s is not None and tuple(s) != x.shape and math.prod(s) == math.prod(x.shape)
                 else x for x, s in zip(results, [*shapes, *[None] * len(results)])]
 
     def run(self, program, inputs):
@@ -235,6 +258,9 @@ class Lowering:
                 continue
             args, kwargs = argument(list(node.args)), {k: argument(v) for k, v in node.kwargs.items()}
             if is_arithmetic(node):
+                if any(isinstance(a, ragged.Count) for a in args):
+                    env[node.name] = self.sizes.number(node, args)
+                    continue
                 if any(isinstance(a, Value) for a in args):
                     raise InvalidError(f"{node.target.__name__} at {place(node)} makes a number of Python's of a tensor", "use torch's function")
                 env[node.name] = node.target(*args, **kwargs)

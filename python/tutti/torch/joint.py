@@ -1,16 +1,18 @@
 """Modules whose gradients are not those of their operators: PyTorch's own backward pass, traced with the forward pass."""
 import contextlib
 import dataclasses
-import traceback
 import warnings
 
 import torch
 from torch._functorch.aot_autograd import aot_export_module
+from torch._guards import TracingContext, tracing
+from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
 from tutti.torch.outputs import layout
-from tutti.torch.trace import decompositions, guards, place_of, remedy_of
+from tutti.torch.reasons import quiet, untraceable
+from tutti.torch.trace import decompositions, guards
 
 
 @dataclasses.dataclass
@@ -64,7 +66,7 @@ def trace(module, loss, inputs, targets, narrow, judge):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with guards(module), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            with quiet(), guards(module), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
                 for attempt in range(2):
                     try:
                         made, signature = aot_export_module(whole, (*tensors, *targets), trace_joint=True, output_loss_index=0,
@@ -77,18 +79,18 @@ def trace(module, loss, inputs, targets, narrow, judge):
         except InvalidError:
             raise
         except Exception as e:  # as torch.export, it raises what its many layers raise
-            raise InvalidError(f"PyTorch's backward pass of {type(module).__name__} cannot be traced"
-                               f"{place_of(traceback.extract_tb(e.__traceback__))}: {str(e).strip().splitlines()[0]}", remedy_of(e)) from e
+            raise untraceable(e, f"{type(module).__name__} with its backward pass", whole, (*tensors, *targets)) from e
     return _joint(made, signature, whole)
 
 
 @contextlib.contextmanager
 def _exporting():
-    """What modules ask before they decide by a tensor's values."""
+    """What modules ask before they decide by a tensor's values, and constants: tensors that are neither inputs nor buffers."""
     flags = torch.compiler._is_exporting_flag, torch.compiler._is_compiling_flag
     torch.compiler._is_exporting_flag = torch.compiler._is_compiling_flag = True
     try:
-        yield
+        with tracing(TracingContext(FakeTensorMode(allow_non_fake_inputs=True))):
+            yield
     finally:
         torch.compiler._is_exporting_flag, torch.compiler._is_compiling_flag = flags
 

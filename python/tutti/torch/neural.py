@@ -393,6 +393,21 @@ def rand(c, *_, **__):
     return ops.uniform(ops.random_bits(seed, step, shape=c.shape, stream=c.stream()))
 
 
+@aten("uniform.default")
+def uniform(c, x, low=0.0, high=1.0, generator=None):
+    return rand(c) * (high - low) + low
+
+
+@aten("exponential.default")
+def exponential(c, x, rate=1.0, generator=None):
+    return ops.log1p(ops.neg(rand(c))) * (-1 / rate)
+
+
+@aten("normal_functional.default")
+def normal_functional(c, x, mean=0.0, std=1.0, generator=None):
+    return randn(c) * std + mean
+
+
 @aten("randperm.default")
 def randperm(c, *_, **__):
     return cast(ops.sort(rand(c), axis=0)[1], dtype_name(c.dtype))

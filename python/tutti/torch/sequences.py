@@ -1,6 +1,7 @@
 """Sequences of many lengths while a module is traced: packed sequences stay padded, and know their lengths; recurrences with
 projections and CTC losses are written by operators, step by step."""
 import contextlib
+import math
 
 import torch
 from torch.nn.utils import rnn
@@ -221,6 +222,24 @@ def bincount(x, weights=None, minlength=0):
     return hits.sum(0) if weights is None else torch.where(hits, weights[:, None], torch.zeros((), dtype=weights.dtype)).sum(0)
 
 
+def gaussian_nll_loss(original):
+    """torch.nn.functional's, whose check of the variances looks at values."""
+    def call(input, target, var, full=False, eps=1e-6, reduction="mean"):  # noqa: A002
+        if not isinstance(var, torch.Tensor):
+            return original(input, target, var, full, eps, reduction)
+        if var.shape != input.shape and input.shape[:-1] == var.shape:
+            var = var[..., None]
+        if var.dim() != input.dim() or var.shape != input.shape and sum(a for a, b in zip(var.shape, input.shape) if a != b) != 1:
+            raise ValueError("var is of incorrect size")
+        if reduction not in ("none", "mean", "sum"):
+            raise ValueError(f"{reduction} is not valid")
+        check((var >= 0).all(), "gaussian_nll_loss: var has a negative entry")
+        var = var + (var.clamp(min=eps) - var).detach()  # a small variance has a gradient all the same
+        loss = 0.5 * (var.log() + (input - target) ** 2 / var) + (0.5 * math.log(2 * math.pi) if full else 0)
+        return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+    return call
+
+
 def followed(patched):
     """Within, the module may be traced. `patched`: (owner, name, make)."""
     stack = contextlib.ExitStack()
@@ -228,6 +247,7 @@ def followed(patched):
     for kind in ("LSTM", "GRU", "RNN"):
         stack.enter_context(patched(getattr(torch.nn, kind), "forward", _forward(kind)))
     stack.enter_context(patched(torch, "ctc_loss", lambda original: ctc_loss))
+    stack.enter_context(patched(torch.nn.functional, "gaussian_nll_loss", gaussian_nll_loss))
     for owner in (torch, torch.Tensor):
         stack.enter_context(patched(owner, "bincount", lambda original: bincount))
     return stack

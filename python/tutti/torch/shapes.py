@@ -269,7 +269,13 @@ def to_copy(c, x, *_, **__):
     return cast(x, dtype)
 
 
-@aten("_assert_tensor_metadata.default", "_assert_scalar.default", "sym_constrain_range_for_size.default")
+@aten("_assert_scalar.default")
+def assert_scalar(c, condition, message):
+    if isinstance(condition, Value):
+        c.check(condition, f"what a mask picks has a size that PyTorch refuses: {message}")
+
+
+@aten("_assert_tensor_metadata.default", "sym_constrain_range_for_size.default")
 def nothing(c, *_, **__):
     return None
 
@@ -302,7 +308,7 @@ def full_like(c, x, *args, **__):
 
 
 @aten("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default", "new_empty.default",
-      "empty.default", "empty_strided.default")
+      "empty.default", "empty_strided.default", "new_empty_strided.default")
 def zeros(c, *_, **__):
     return _full(c, 0)
 

@@ -383,7 +383,9 @@ class Step:
 
     def state_dict(self):
         """As module.state_dict(), with the values of the device: load_state_dict takes it."""
-        state = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
+        state = self.module.state_dict()  # with its versions
+        for key, value in state.items():
+            state[key] = value.detach().clone() if isinstance(value, torch.Tensor) else value
         there = set(self._trainer._core.states)
         self._given = self.steps
         for key in state:

@@ -1,6 +1,5 @@
 """Modules as exported programs (torch.export), with what a program cannot hold refused by name and place."""
 import contextlib
-import os
 import random
 import sys
 import traceback
@@ -13,16 +12,12 @@ import torch.utils.checkpoint
 from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
+from tutti.torch.changes import unseen
 from tutti.torch.checks import check
+from tutti.torch.ragged import cross_entropy
+from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
 from tutti.torch.sequences import followed
-
-
-def place_of(frames):
-    """The innermost of them outside of PyTorch and of this package: " (FILE:LINE, in forward: CODE)"."""
-    here = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    theirs = [f for f in frames if f"{os.sep}torch{os.sep}" not in f.filename.replace(here, "") and not f.filename.startswith(("<", here))]
-    return f" ({theirs[-1].filename}:{theirs[-1].lineno}, in {theirs[-1].name}: {theirs[-1].line})" if theirs else ""
 
 
 class NeedsBackward(InvalidError):
@@ -140,7 +135,7 @@ def _refuse_python_state(module):
             if id(self) in names and not hasattr(self, name):
                 fresh.add((self, name))
             if id(self) in names and not isinstance(value, (torch.Tensor, torch.nn.Module)):
-                before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name)
+                before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name, getattr(type(self), name, None))
                 assigned[id(self), name] = self, name, before, value
             original(self, name, value)
         return assign
@@ -155,13 +150,29 @@ def _refuse_python_state(module):
             m.__dict__.pop(name, None)
 
 
+_ONCE = ("_output_capturing_hooks_installed",)  # what transformers does at a first call, and leaves done
+
+
+class Assigned(InvalidError):
+    """Attributes that forward sets: `changes` has module, name and value of each."""
+
+    def __init__(self, message, remedy, changes):
+        super().__init__(message, remedy)
+        self.changes = changes
+
+
 def _check_python_state(assigned, names, drawn):
-    for m, attribute, old, new in assigned:
-        if isinstance(new, (bool, int, float)) and new != old:
-            object.__setattr__(m, attribute, old)
-            raise InvalidError(f"forward sets the attribute '{attribute}' of {_named(m, names[id(m)])} from {old} to {new}: the step is "
-                               "traced once, and would go on with the first value",
-                               "keep it in a buffer: register_buffer, and change that in place")
+    changes = [(m, attribute, old, new) for m, attribute, old, new in assigned
+               if isinstance(new, (bool, int, float)) and new != old and attribute not in _ONCE]
+    for m, attribute, _, new in assigned:
+        if attribute in _ONCE:
+            object.__setattr__(m, attribute, new)  # torch.export took it back, but not the hooks
+    for m, attribute, old, _ in changes:
+        object.__setattr__(m, attribute, old)
+    for m, attribute, old, new in changes[:1]:
+        raise Assigned(f"forward sets the attribute '{attribute}' of {_named(m, names[id(m)])} from {old} to {new}: the step is "
+                       "traced once, and would go on with the first value",
+                       "keep it in a buffer: register_buffer, and change that in place", changes)
     if drawn[0] != random.getstate() or not np.array_equal(drawn[1][0], np.random.get_state()[1]) or drawn[1][1] != np.random.get_state()[2]:
         random.setstate(drawn[0])
         raise InvalidError("forward draws from Python's or NumPy's random numbers: the step is traced once, and would go on with the "
@@ -237,7 +248,31 @@ def _without_looks_at_data():
             return True
         return checked
 
-    with (_patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted),
+    def told_finite(original):
+        def isfinite(x):
+            y = original(x)
+            y.of_finite = True
+            return y
+        return isfinite
+
+    def all_finite(original):
+        def every(x, *args, **kwargs):
+            y = original(x, *args, **kwargs)
+            if getattr(x, "of_finite", False):
+                y.of_finite = True
+            return y
+        return every
+
+    def decided(original):
+        def truth(x):  # what a module does with infinities is left to PyTorch: the step raises
+            if not getattr(x, "of_finite", False) or x.dim():
+                return original(x)
+            check(x, "forward would go another way, as a tensor has elements that are not finite")
+            return True
+        return truth
+
+    with (_patched(torch, "isfinite", told_finite), _patched(torch.Tensor, "all", all_finite), _patched(torch.Tensor, "__bool__", decided),
+          _patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted), _patched(torch._C._nn, "cross_entropy_loss", cross_entropy),
           _patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal))):
         yield
 
@@ -262,32 +297,53 @@ def decompositions():
     return table
 
 
+def _written(program):
+    return [m.code for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+
+
+def _settled(module, args):
+    """A trace. Where forward sets attributes, a second one shows whether it goes on as it began."""
+    program = None
+    try:
+        with guards(module):
+            program = torch.export.export(module, args, strict=False)
+        return program
+    except Assigned as e:
+        for m, attribute, _, new in e.changes:
+            object.__setattr__(m, attribute, new)
+        try:
+            with guards(module):
+                again = torch.export.export(module, args, strict=False)
+            if _written(again) == _written(program) and again.constants.keys() == program.constants.keys() and all(
+                    torch.equal(c, program.constants[k]) for k, c in again.constants.items() if isinstance(c, torch.Tensor)):
+                return again
+        except Assigned:
+            pass
+        for m, attribute, old, _ in e.changes:
+            object.__setattr__(m, attribute, old)
+        raise
+
+
 def export(module, args, narrow=None, training=True):
     """The module as an exported program without operators that decompose into ours; those that we have stay whole. `narrow`: a
     dtype of autocast's, whose casts become part of it; names have the prefix "module." then."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with guards(module), (_refuse_functions() if training else contextlib.nullcontext()), _refuse_calls():
-                program = torch.export.export(module, args, strict=False)
+            with quiet(), _refuse_functions() if training else contextlib.nullcontext(), _refuse_calls():
+                program = _settled(module, args)
+            _with_attributes_checked(module, caught, program)
+            _detach_no_grad(program.graph)
+            if training and unseen(program) is not None:
+                raise NeedsBackward("forward changes a tensor in place where autograd does not see it: in no_grad(), or by way of detach()",
+                                    _NO_BACKWARD)
+            if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
+                program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
+            return program.run_decompositions(decompositions())
         except InvalidError:
             raise
         except Exception as e:  # torch.export raises what its many layers raise
-            raise InvalidError(f"torch.export cannot trace {type(module).__name__}{place_of(traceback.extract_tb(e.__traceback__))}: "
-                               f"{str(e).strip().splitlines()[0]}", remedy_of(e)) from e
-        _with_attributes_checked(module, caught, program)
-        _detach_no_grad(program.graph)
-        if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
-            program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
-        return program.run_decompositions(decompositions())
-
-
-def remedy_of(error):
-    """Of an error of torch.export: what Python decides by data, or nothing that is known."""
-    if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
-        return ("what Python decides by a tensor's values has to be said by tensors: torch.where, torch.cond, masks; sizes may depend on "
-                "shapes alone")
-    return "compute it outside of the module, or say it by operators of tensors"
+            raise untraceable(e, "the loss" if isinstance(module, Loss) else type(module).__name__, module, args) from e
 
 
 class _Autocast(torch.nn.Module):

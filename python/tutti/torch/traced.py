@@ -118,6 +118,8 @@ class TracedModule:
             with self._mode(training):
                 program = export(self.module, self._examples(shapes), self.narrow, training)
             refuse([program])
+            if any(isinstance(size, torch.SymInt) for n in output_nodes(program) for size in getattr(getattr(n, "meta", {}).get("val"), "shape", ())):
+                raise InvalidError("the module returns a tensor whose size depends on a tensor's values", "index by the mask within the loss")
             self._programs[key] = program
         return self._programs[key]
 
