@@ -87,7 +87,7 @@ void TrainCommand::drop_files() {
   page.drop();
 }
 
-Settings TrainCommand::common(Trainer& trainer, const TrainerOptions& options, int64_t total) const {
+Settings TrainCommand::common(const TrainerOptions& options, int64_t total) const {
   Settings all;
   for (const auto& [option, value] : run.remembered()) all.emplace_back(option, value);
   for (const auto& [name, number] : {std::pair<const char*, int64_t>{"steps in all", total},
@@ -99,6 +99,11 @@ Settings TrainCommand::common(Trainer& trainer, const TrainerOptions& options, i
                                      {"checkpoint", saves}})
     all.emplace_back(name, std::to_string(number));
   all.emplace_back("shard", options.shard);
+  return all;
+}
+
+Settings TrainCommand::begun(Trainer& trainer) {
+  Settings all;
   for (const nn::Parameter& p : trainer.model_states()) all.emplace_back(p.name, to_string(p.type));
   all.emplace_back("initial state", trainer.state_hash());
   return all;
@@ -155,6 +160,12 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
   throw Error(e.code, e.what(), remedy);
 }
 
+int TrainCommand::summarize_model() {
+  data::Sources data = run.read_data();
+  Programs programs(run.make_task(*data.train), program_options(run.trainer_options(total_steps(*data.train))));
+  return print_summary(summarize(programs, form_of(*data.train, "train", false), run.trainer.batch), json);
+}
+
 int TrainCommand::operator()() try {
   file.apply();
   ranks.open();
@@ -168,6 +179,7 @@ int TrainCommand::operator()() try {
   expect_ordered(run.trainer);
   check_options();
   check_ranks();
+  if (summary) return summarize_model();
   std::optional<FileLock> lock;  // two runs must not save to the same file
   if (!checkpoint.empty() && ranks.writes()) lock.emplace(checkpoint);
   if (!log_dir.empty() && ranks.writes()) log.emplace(log_dir, norms > 0);
@@ -177,10 +189,6 @@ int TrainCommand::operator()() try {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
-  if (summary)
-    return print_summary(summarize(Programs(task, program_options(run.trainer_options(total))),
-                                   form_of(*data.train, "train", false), run.trainer.batch),
-                         json);
   run.check_recompute(*data.train, !quiet);
   const TrainerOptions options = trainer_options(device, task, data, total);
   saves = !checkpoint.empty();
@@ -191,8 +199,9 @@ int TrainCommand::operator()() try {
   else
     total = take_up(trainer, *data.train);
   if (!ranks.alone()) {
+    ranks.agree(common(options, total), *data.train, trainer);
     trainer.prepare(*data.train);
-    ranks.agree(common(trainer, options, total), *data.train, trainer);
+    ranks.agree(begun(trainer));
   }
   begun_at = trainer.steps();
   profile.start(total - begun_at);

@@ -52,7 +52,10 @@ struct TrainCommand {
   /// On ranks that do not write: no files.
   void drop_files();
   /// What all ranks must have in common.
-  Settings common(Trainer& trainer, const TrainerOptions& options, int64_t total) const;
+  Settings common(const TrainerOptions& options, int64_t total) const;
+  /// The same of the prepared model.
+  static Settings begun(Trainer& trainer);
+  int summarize_model();
   TrainerOptions trainer_options(const Device& device, const Task& task, const data::Sources& data, int64_t total);
   /// Trains on one batch and reports.
   int train_overfit(const Device& device, Trainer& trainer, const data::Sources& data, ProgressLine& progress);

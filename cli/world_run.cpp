@@ -83,6 +83,10 @@ void WorldRun::agree(Settings settings, const data::Source& data, const Trainer&
   tutti::agree(*world_, settings);
 }
 
+void WorldRun::agree(const Settings& settings) {
+  if (!alone()) tutti::agree(*world_, settings);
+}
+
 std::string WorldRun::text(const Trainer& trainer) const {
   if (alone()) return "";
   std::string ranks = fmt::format(", one of {} ranks", this->ranks());

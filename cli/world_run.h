@@ -29,6 +29,7 @@ class WorldRun {
   /// Throws Error(invalid) listing what differs between ranks; `data`: of the training. Devices may differ, and if they
   /// do, the number of CPUs too.
   void agree(Settings settings, const data::Source& data, const Trainer& trainer);
+  void agree(const Settings& settings);
   /// ", one of 4 ranks": for the line that names the device; "" for one process.
   std::string text(const Trainer& trainer) const;
   /// Throws Error(internal) where the ranks' states are not the same.

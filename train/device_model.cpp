@@ -195,6 +195,7 @@ CompiledGraph* DeviceModel::update() {
 
 std::unique_ptr<CompiledGraph> DeviceModel::replace_programs(const Graph& g, const InputLayout& form,
                                                              const data::Source& set) {
+  for (auto& [key, p] : compiled_) p->step.reset();  // also where a call of train() holds it
   compiled_.clear();
   update_.reset();
   Program p{prepare(g), true, 0, form};

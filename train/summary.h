@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-/// A module of a model, or the loss.
+/// A module of a model.
 struct TUTTI_API LayerSummary {
   std::string path;        ///< "0", "encoder.1.attention"
   std::string ops;         ///< ops of its own nodes in the forward pass, without those of modules inside: "conv2d, add"

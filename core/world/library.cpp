@@ -33,7 +33,8 @@ const TuttiWorld& load_world(const std::string& mpi) {
   std::string failure;
   std::array names{built_with, standard_abi};
   if (mpi == "MPICH") std::ranges::reverse(names);
-  for (const char* name : names)
+  for (const char* name : names) {
+    if (!failure.empty() && mpi == "MPICH") break;  // the other library is of another MPI
     for (const std::filesystem::path& folder : engine_folders()) {
       std::filesystem::path file = folder / name;
       if (!std::filesystem::exists(file, gone)) continue;
@@ -42,6 +43,7 @@ const TuttiWorld& load_world(const std::string& mpi) {
       if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return table_of(library, file.string());
       if (failure.empty()) failure = dlerror();
     }
+  }
   if (failure.empty())
     throw invalid("this build has no MPI",
                   "install Open MPI (Debian: apt install libopenmpi-dev openmpi-bin) and build again");

@@ -20,4 +20,5 @@
 #include "train/model.h"                      // IWYU pragma: export
 #include "train/optimizer.h"                  // IWYU pragma: export
 #include "train/runner.h"                     // IWYU pragma: export
+#include "train/summary.h"                    // IWYU pragma: export
 #include "train/trainer.h"                    // IWYU pragma: export

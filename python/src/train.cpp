@@ -180,17 +180,19 @@ nb::dict progress_dict(const Progress& p) {
 
 using PyTrainer = Exclusive<Trainer>;
 
-/// Throws Error(invalid) listing what differs between ranks. The training step for the set is prepared; `same_set`:
-/// whether all ranks have the same one.
+/// Prepares the training step for the set. Throws Error(invalid) listing what differs between ranks; `same_set`:
+/// whether all ranks have the same one. Options are compared first: the sizes of what ranks exchange depend on them.
 void agree_on(PyTrainer& trainer, const Source& set, bool same_set, const std::map<std::string, std::string>& options) {
   trainer.use([&](Trainer& t) {
-    Settings mine(options.begin(), options.end());
-    mine.emplace_back("version", TUTTI_VERSION);
+    Settings given(options.begin(), options.end()), made;
+    given.emplace_back("version", TUTTI_VERSION);
     if (same_set)
-      mine.emplace_back("data", fmt::format("{}, {} samples, {}", set.name, set.size(), data::fingerprint(set)));
-    for (const nn::Parameter& p : t.model_states()) mine.emplace_back(p.name, to_string(p.type));
-    mine.emplace_back("initial state", t.state_hash());
-    agree(*world_of_ranks(), mine);
+      given.emplace_back("data", fmt::format("{}, {} samples, {}", set.name, set.size(), data::fingerprint(set)));
+    agree(*world_of_ranks(), given);
+    t.prepare(set);
+    for (const nn::Parameter& p : t.model_states()) made.emplace_back(p.name, to_string(p.type));
+    made.emplace_back("initial state", t.state_hash());
+    agree(*world_of_ranks(), made);
   });
 }
 
@@ -416,7 +418,7 @@ void bind_trainer(nb::module_& m) {
            [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options) {
              TrainerOptions o = options_of(options);
              new (self) PyTrainer([&] {
-               o.world = world_of_ranks();
+               if (!options.contains("alone")) o.world = world_of_ranks();
                return std::make_shared<Trainer>(select_device(device), task, std::move(o));
              });
            })
@@ -478,7 +480,7 @@ void bind_trainer(nb::module_& m) {
       .def(
           "prepare", [](PyTrainer& trainer, const Source& set) { trainer.use([&](Trainer& t) { t.prepare(set); }); },
           nb::keep_alive<1, 2>())
-      .def("agree", &agree_on, nb::arg("set"), nb::arg("same_set"), nb::arg("options"))
+      .def("agree", &agree_on, nb::arg("set"), nb::arg("same_set"), nb::arg("options"), nb::keep_alive<1, 2>())
       .def("close", &PyTrainer::close);
   bind_trainer_properties(trainer);
 }

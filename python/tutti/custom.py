@@ -12,6 +12,7 @@ from tutti._core import Value
 from tutti.errors import Error, InvalidError
 from tutti.graphs import mapped
 
+_backward_of: contextvars.ContextVar[frozenset[Any]] = contextvars.ContextVar("tutti.custom.backward_of", default=frozenset())
 _forward_of: contextvars.ContextVar[frozenset[Any]] = contextvars.ContextVar("tutti.custom.forward_of", default=frozenset())
 
 
@@ -133,6 +134,8 @@ class custom_vjp:  # noqa: N801  (a decorator, by JAX's name)
         if bound.kwargs:
             raise InvalidError(f"custom_vjp '{self.name}' has arguments that are keywords alone: {', '.join(bound.kwargs)}",
                                "make them positional")
+        if self in _backward_of.get():
+            raise InvalidError(f"custom_vjp '{self.name}' is called by its own gradient", "return its output as a residual of forward")
         if self in _forward_of.get():  # forward may call the function
             return self.function(*bound.args)
         fixed = [x for i, x in enumerate(bound.args) if i in self.nondiff_argnums]
@@ -151,7 +154,7 @@ class _Call:
         values = [v for v in _leaves(free) if isinstance(v, Value)]
         token = _forward_of.set(_forward_of.get() | {owner})
         try:
-            results = iter(_core.custom_vjp(self.name, values, lambda: self._forward(args), lambda d: self._backward(fixed, free, d)))
+            results = iter(_core.custom_vjp(self.name, values, lambda: self._forward(args), lambda d: self._backward(owner, fixed, free, d)))
         finally:
             _forward_of.reset(token)
         return mapped(self.output, lambda v: next(results))
@@ -167,9 +170,13 @@ class _Call:
             raise InvalidError(f"custom_vjp '{self.name}': forward gave the output {wrong[0]!r}, expected a value", "return values alone")
         return outputs
 
-    def _backward(self, fixed, free, cotangents):
+    def _backward(self, owner, fixed, free, cotangents):
         cotangents = iter(cotangents)
-        given = self.backward(*fixed, self.residuals, mapped(self.output, lambda v: next(cotangents)))
+        token = _backward_of.set(_backward_of.get() | {owner})
+        try:
+            given = self.backward(*fixed, self.residuals, mapped(self.output, lambda v: next(cotangents)))
+        finally:
+            _backward_of.reset(token)
         if not isinstance(given, (tuple, list)) or len(given) != len(free):
             count = f"{len(given)} gradients" if isinstance(given, (tuple, list)) else type(given).__name__
             raise InvalidError(f"custom_vjp '{self.name}': backward gave {count}, expected a tuple of {len(free)}",

@@ -13,7 +13,7 @@ import numpy as np
 from tutti import _core
 from tutti.data import Data, Stream, as_array, source
 from tutti.errors import InvalidError
-from tutti.ranks import world
+from tutti.ranks import World, world
 from tutti.tables import History
 from tutti.tasks import predicting
 
@@ -77,7 +77,7 @@ class Score:
 
 
 class Layer(NamedTuple):
-    """A module of a model, or the loss, in a Summary."""
+    """A module of a model in a Summary."""
 
     path: str
     ops: str  # of its own nodes in the forward pass
@@ -156,14 +156,13 @@ class Trainer:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
-        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "fallback")
+        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "fallback", "alone")
         for key in options:
             if key not in known:
-                raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
+                raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known[:-1])}")
         if batches not in ("global", "local"):
             raise InvalidError(f"batches={batches!r}: unknown", "use \"global\" or \"local\"")
-        self._world, self._local, self._agreed = world(), batches == "local", False
-        self._given = {k: repr(v) for k, v in options.items() if not callable(v)}
+        self._world, self._local, self._agreed = world() if not options.get("alone") else World(0, 1), batches == "local", False
         if self._local:
             options["local_batches"] = True
         options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}
@@ -181,6 +180,7 @@ class Trainer:
             options["factor"] = schedule
         elif schedule:
             options |= {"schedule": schedule, "total": total or 0}
+        self._given = {k: repr(v) for k, v in options.items() if not callable(v)}
         self.task, self.optimizer = task, optimizer
         self._batch, self._keep_last = options.get("batch", 64), options.get("keep_last", False)
         if self._local:
@@ -256,13 +256,22 @@ class Trainer:
                           ("give batches faster, such as by DataLoader(num_workers=4), or hand in arrays" if streamed
                            else "read it with more threads: Trainer(workers=…)"), stacklevel=3)
 
+    def _in_step(self, batches, epoch):
+        """The batches; before each one all ranks find out whether they have as many."""
+        count = 0
+        for batch in batches:
+            count += 1
+            if self._world.size > 1:
+                _core.agree({f"batch {count} of epoch {epoch}": "there"})
+            yield batch
+        if self._world.size > 1:
+            _core.agree({f"batch {count + 1} of epoch {epoch}": "none"})
+
     def _pass(self, stream, limit, bar, epoch):
         """One step per batch of a stream, at most `limit`."""
         losses = []
         waited = stream.waited
-        if self._world.size > 1 and hasattr(stream.batches, "__len__"):
-            _core.agree({"batches per epoch": str(len(stream.batches))})
-        for batch in stream(limit):
+        for batch in self._in_step(stream(limit), epoch):
             if not losses:
                 self._agree(batch)
             if not losses and self._world.size > 1 and not self._local:
@@ -284,8 +293,8 @@ class Trainer:
         if self._world.size == 1 or self._agreed:
             return
         self._agreed = True
-        self._core.prepare(data)
-        self._core.agree(data, not self._local, self._given | {"task": repr(self.task), "optimizer": repr(self.optimizer)})
+        given = self._given | {"task": repr(self.task), "optimizer": repr(self.optimizer)}
+        self._core.agree(data, not self._local, given)
 
     def _of_rank_0(self, x):
         """A number that decides something, which all ranks must decide alike."""

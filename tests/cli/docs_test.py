@@ -23,6 +23,7 @@ EXCEPTED = [
     (r"README\.md: scripts/smollm2\.sh", "fetches 90 MB"),
     (r"CONTRIBUTING\.md: scripts/(lint|deps|fuzz|docs)\.sh", "installs packages as root, or takes minutes: CI runs them"),
     (r"(docs/PYTHON|README)\.md: (scripts/deps\.sh|pip install)", "installs packages; Python.wheel installs the built one"),
+    (r"docs/PYTHON\.md: tests/python/torch_modules\.py --survey", "takes an hour; Python.torch_modules.* run some modules of it"),
     (r"docs/BENCH\.md: (scripts/bench-peers\.sh|\$\(scripts/python-env\.sh|python3 bench/(scaling|load)\.py)", MINUTES),
     (r"docs/CUDA\.md: scripts/gpu-check\.sh", "needs a GPU"),
     (r"docs/CUDA\.md: .*scripts/softcuda\.sh", "needs NVRTC: SoftCuda.* run it"),

@@ -405,6 +405,9 @@ class CustomVjp(unittest.TestCase):
             made(lambda x, mode: (x, None), lambda kept, d: (d, d), lambda x, mode: x)(x, "mode")
         with self.assertRaisesRegex(tutti.InvalidError, r"uses a f32\[3\] that is not among its inputs.*make it an input"):
             tutti.gradients(ops.sum(made(lambda x: (x * w, None), lambda kept, d: (d,))(x)), [w])
+        itself = made(lambda x: (ops.exp(x), x), lambda kept, d: (d * itself(kept),))
+        with self.assertRaisesRegex(tutti.InvalidError, "is called by its own gradient"):
+            tutti.gradients(ops.sum(itself(x)), [x])
         y = made(lambda x: (x * w, None), lambda kept, d: (d,))(x)
         self.assertEqual(tutti.gradients(ops.sum(y), [x])[0].shape, (2, 3))  # without asking for that of w
 

@@ -159,6 +159,11 @@ class Backward(Faithful):
                 z = h * 2
             return h + z
 
+        def cut(h):
+            z = h.tanh()
+            z.detach_()
+            return h + z
+
         class Changed(Two):
             def __init__(self, how):
                 super().__init__()
@@ -167,7 +172,7 @@ class Backward(Faithful):
             def between(self, h):
                 return self.how(h + 0)
 
-        for how in (clamped, returned, of_a_view, detached, masked):
+        for how in (clamped, returned, of_a_view, detached, masked, cut):
             with self.subTest(how.__name__):
                 self.beside(lambda how=how: Changed(how), steps=2)
 
@@ -185,6 +190,15 @@ class Backward(Faithful):
 
     def test_a_loss_with_a_function(self):
         self.beside(Two, loss=lambda o, t: F.cross_entropy(Reverse.apply(o) * 2, t))
+
+    def test_a_loss_that_changes_what_it_is_given(self):
+        def clamped(o, t):
+            with torch.no_grad():
+                o.clamp_(0, 0.3)
+            return F.cross_entropy(o, t)
+
+        with self.assertRaisesRegex(tutti.InvalidError, "the loss changes what it is given in place"):
+            self.beside(Two, loss=clamped)
 
     def test_reentrant_checkpoints(self):
         for reentrant in (True, False):

@@ -61,6 +61,26 @@ def other_axes(m, x, t):
     return y.mean() + y.mean(1).pow(2).sum() + y.sum((0, 2)).pow(2).sum()
 
 
+def largest(m, x, t):
+    y = m.l(x)
+    return y.mean() + (y > 9)[t > 1].amax(0).sum() + (y > 9)[t > 1].max() + (y > -9)[t > 1].amin(0).sum()
+
+
+def again(m, x, t):
+    z = m.l(x)[t > 1].sum(1)
+    return z[z > -9].pow(2).sum()
+
+
+def searched(m, x, t):
+    return m.l(x).mean() + torch.searchsorted(torch.arange(3.)[t[0] > 1], torch.tensor([2.5, 9.])).sum()
+
+
+def put_elsewhere(m, x, t):
+    y = m.l(x).clone()
+    y[t > 2] = m.k(y[t > 1])
+    return y.mean()
+
+
 def gram(y):
     return (y.T @ y).mean()
 
@@ -89,7 +109,7 @@ class Masks(unittest.TestCase):
         return step
 
     def test_what_is_picked_counts(self):
-        for how in (labelled, losses, rows, elements, put_back, places, sizes, other_axes):
+        for how in (labelled, losses, rows, elements, put_back, places, sizes, other_axes, largest):
             with self.subTest(how.__name__):
                 self.beside(how)
 
@@ -101,6 +121,18 @@ class Masks(unittest.TestCase):
         with self.assertRaisesRegex(tutti.InvalidError, "what a mask picks has a size that PyTorch refuses.*u0"):
             step(x, 0 * t)
 
+    def test_nothing_picked_has_no_gradient(self):
+        x, t = torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=torch.int64)
+        module = Picking(lambda m, x, t: (lambda y: y[y > 0].sqrt().sum() + y.pow(2).sum() + y.sum())(m.l(x)))
+        with torch.no_grad():
+            for p in module.parameters():
+                p.zero_()
+        twin = copy.deepcopy(module)
+        twin(x, t).backward()
+        step = tutti.from_torch(module, (x, t), optimizer=torch.optim.SGD(module.parameters(), lr=1.0), device=DEVICE)
+        step(x, t)
+        torch.testing.assert_close(step.state_dict()["l.weight"], -twin.l.weight.grad, atol=1e-5, rtol=1e-5)
+
     def test_what_mixes_them_is_refused(self):
         x, t = torch.randn(2, 3, 4), torch.tensor([[4, 3, 2], [3, 2, 4]])
         for how, said in ((lambda m, x, t: m.l(x)[t > 1].softmax(0).sum(), "softmax.*size depends on a tensor's values"),
@@ -109,6 +141,8 @@ class Masks(unittest.TestCase):
                           (lambda m, x, t: m.l(x)[t > 1].cumsum(0).mean(), "cumsum.*size"),
                           (lambda m, x, t: F.mse_loss(m.l(x)[t > 1], m.l(x)[t > 1 + 0]), "two masks pick.*compute the mask once"),
                           (lambda m, x, t: m.l(x)[torch.nonzero(t > 1)[:, 0]].var(0).sum(), "var over an axis"),
+                          (again, "mask of what another mask picked"), (searched, "number of boundaries that depends"),
+                          (put_elsewhere, "compute the mask once"),
                           (lambda m, x, t: m.l(x)[t > 1], "the module returns a tensor whose size depends.*within the loss")):
             with self.subTest(said), self.assertRaisesRegex(tutti.InvalidError, said):
                 module = Picking(how)

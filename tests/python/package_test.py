@@ -189,9 +189,9 @@ class Ops(unittest.TestCase):
 class Training(unittest.TestCase):
     def test_summary(self):
         model = nn.Sequential(nn.Conv2d(6, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4))
-        trainer = Trainer(classification(model), "reference", batch=5)
+        trainer = tutti.Trainer(tutti.classification(model), "reference", batch=5)
         images = np.zeros((20, 2, 8, 8), np.float32)
-        summary = trainer.summary({"input": images, "label": np.zeros(20, np.int32)})
+        summary = trainer.summary({"input": images, "label": np.arange(20, dtype=np.int32) % 4})
         layers = {layer.path: layer for layer in summary.layers}
         self.assertEqual([layers[k].shape for k in ("0", "2", "3")], [(5, 6, 8, 8), (5, 384), (5, 4)])
         self.assertEqual([layers[k].parameters for k in ("0", "1", "3")], [6 * 2 * 9 + 6, 0, 384 * 4 + 4])

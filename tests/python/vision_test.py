@@ -54,6 +54,9 @@ class Vision(Faithful):
         for samples, aligned in ((2, False), (0, True), (3, True), (-1, False)):
             self.gradients(x, lambda m, x, s=samples, a=aligned: (roi_align(x * m.s, boxes + 0 * m.unused.sum(), (2, 3), 0.7, s, a) * m.t).mean(),
                            s=torch.randn(3, 1, 1), t=torch.randn(2, 3), unused=torch.randn(2))
+        wide = torch.randn(1, 1, 30, 30)
+        self.gradients(wide, lambda m, x: roi_align(x * m.s, torch.tensor([[0, 2, 2, 23, 23.]]), 7, sampling_ratio=-1, aligned=True).square().mean(),
+                       s=torch.ones(()))
         far = Written(lambda m, x: roi_align(x * m.s, torch.tensor([[0, 0, 0, 99, 99.]]), (2, 2)).mean(), s=torch.ones(()))
         with self.assertRaisesRegex(tutti.InvalidError, "a box is larger than sampling_ratio=0 can sample"):
             tutti.from_torch(far, x, optimizer=torch.optim.SGD(far.parameters(), lr=1.0), device=DEVICE)(x)

@@ -69,7 +69,7 @@ class Faults(ranks.Case):
 
     def test_another_seed_and_other_data(self):
         a = [*ranks.MLP, *FAST, "--steps", "5"]
-        self.refused(["seed: 1 (rank 0), 2 (rank 1)", "data: synthetic:32:4:512:200", "initial state"],
+        self.refused(["seed: 1 (rank 0), 2 (rank 1)", "data: synthetic:32:4:512:200"],
                      (1, *a), (1, *a, "--seed", "2", "--data", "synthetic:32:4:500:200"))
 
     def test_a_mistake_on_one_rank_is_told_by_rank_0(self):

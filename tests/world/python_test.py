@@ -102,7 +102,7 @@ trainer(keep_last=bool(world.rank)).fit(data)
         self.ended(["data: train, 16 samples"], """
 trainer().fit([{k: v[world.rank:][:16] for k, v in data.items()}])
 """)
-        self.ended(["batches per epoch: 1 (rank 0), 2 (rank 1)"], """
+        self.ended(["batch 2 of epoch 1: none (rank 0), there (rank 1)"], """
 trainer(batches="local").fit([{k: v[:8] for k, v in data.items()}] * (1 + world.rank))
 """)
 

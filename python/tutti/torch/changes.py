@@ -65,6 +65,8 @@ def unseen(program):
         graph = _Graph(module.graph, parameters if module is program.graph_module else None)
         for node in module.graph.nodes:
             changed = []
+            if node.target is torch.ops.aten.detach_.default and graph.differentiable(node.args[0]):
+                return node
             if node.target is torch.ops.higher_order.wrap_with_set_grad_enabled and not node.args[0]:
                 inner = getattr(module, node.args[1].target).graph
                 given = dict(zip((n for n in inner.nodes if n.op == "placeholder"), node.args[2:]))

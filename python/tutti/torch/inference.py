@@ -5,7 +5,6 @@ import torch
 
 from tutti.data import as_array
 from tutti.errors import InvalidError
-from tutti.ranks import world
 from tutti.tasks import predicting, task
 from tutti.torch.batches import Batches
 from tutti.torch.step import NARROW, as_tuple, checked_module, checked_options
@@ -50,7 +49,7 @@ class Inference:
         if changed := sorted(self._traced.changed | set(self._traced.counts)):
             raise InvalidError(f"the buffer '{changed[0]}' changes in evaluation, too", "change it where self.training is true")
         self._trainer = Trainer(task(self._traced.build, f"torch {type(self.module).__name__}"), self._wanted, optimizers["SGD"](),
-                                batch=world().size, batches="local", eval_batch=1, **self._options)
+                                batch=1, eval_batch=1, alone=True, **self._options)
         self.device, self._begun = self._trainer.device, False
         self._look()
 

@@ -39,6 +39,7 @@ class Count:
 class _Axis:
     places: int
     total: Value  # i32[]: how many of them count
+    mask: torch.fx.Node | None = None  # that picks them
 
     def counts(self, x, axis):
         """Which elements of x do, bool in x's shape."""
@@ -97,6 +98,8 @@ class Sizes:
             return Count(axis.total, axis.places)
         if base in ("nonzero", "masked_select") or (base == "index" and not isinstance(args[0], Count) and any(
                 ix is not None and ix.dtype == "bool" for ix in args[1])):
+            if any(self._of(n) for n in node.all_input_nodes):
+                raise InvalidError("a mask of what another mask picked", "combine the masks first: y[a & b]")
             return self._picked(node, base, args)
         own, given = self._of(node), [self._of(n) for n in node.all_input_nodes]
         if base in ("view", "_unsafe_view", "reshape") and own and given and self._reshaped(node, args[0].shape, given[0][0], own[0]):
@@ -104,8 +107,10 @@ class Sizes:
         names = {n for found in (own, *given) for _, n in found}
         if len(names) > 1 or any(len(found) > 1 for found in (own, *given)):
             raise InvalidError("several sizes that depend on values meet", _REMEDY)
-        if base == "index_put" and args[1][0].dtype != "bool":
-            raise InvalidError("index_put at a number of places that depends on values", "index_put by the mask itself: y[mask] = …")
+        if base == "index_put":
+            self._put(node, own, args)
+        if base in ("bucketize", "searchsorted") and self._of(node.args[base == "bucketize"]):
+            raise InvalidError("a search among a number of boundaries that depends on values", _REMEDY)
         if handler.__module__ in _ELEMENTWISE or base in _LOCAL:
             return handler(c, *self._numbers(args, handler), **kwargs)
         schema = dict(zip((a.name for a in node.target._schema.arguments), args)) | kwargs
@@ -125,6 +130,13 @@ class Sizes:
         if base == "index" and own and not self._of(node.args[0]):
             return handler(c, *args, **kwargs)
         raise InvalidError("an operator over an axis whose size depends on a tensor's values", _REMEDY)
+
+    def _put(self, node, own, args):
+        """Refuses values that another mask picked: there may be another number of them."""
+        places, values = next(ix for ix in node.args[1] if ix is not None), node.args[2]
+        mask = next(ix for ix in args[1] if ix is not None)
+        if mask.dtype != "bool" or own or any(self.known[n].mask is not places for _, n in self._of(values)):
+            raise InvalidError("index_put at a number of places that depends on values", "compute the mask once: y[mask] = f(y[mask])")
 
     def _reshaped(self, node, shape, old, new):
         """Whether the axis stays one, alone or, in front, together with those behind it."""
@@ -180,7 +192,7 @@ class Sizes:
         mask = ops.reshape(given[0], shape=[-1])
         places = mask.shape[0]
         before = ops.cumsum(cast(mask, "i32"), axis=0)
-        axis = _Axis(places, ops.sum(cast(mask, "i32")))
+        axis = _Axis(places, ops.sum(cast(mask, "i32")), next((ix for ix in node.args[1] if ix is not None), None) if base == "index" else None)
         at = ops.iota(graph=mask.graph, shape=[places], axis=0)
         found = ops.slice(ops.scatter_add(ops.select(mask, before - 1, before.like(places)), at, axis=0, size=places + 1), starts=[0], stops=[places],
                           strides=[1])
@@ -197,7 +209,11 @@ class Sizes:
             whole = ops.reshape(mask, shape=[1] * first + list(given[0].shape) + [1] * (len(x.shape) - first - len(used)))
             x = ops.select(ops.broadcast(whole, shape=list(x.shape)), x, x.like(0)) if x.dtype != "bool" else x
         shape = list(x.shape)
-        return ops.gather(ops.reshape(x, shape=[*shape[:first], places, *shape[first + len(used):]]), at, axis=first)
+        picked = ops.gather(ops.reshape(x, shape=[*shape[:first], places, *shape[first + len(used):]]), at, axis=first)
+        if not is_float(picked):
+            return picked
+        some = ops.broadcast(ops.less(axis.total.like(0), axis.total), shape=list(picked.shape))
+        return ops.select(some, picked, picked.like(1))  # where nothing is picked, nothing that has no gradient
 
     @staticmethod
     def _loss(c, base, handler, schema, axis, size):
@@ -223,9 +239,9 @@ class Sizes:
             dims = schema.get("dim")
             others = [n for d, n in enumerate(x.shape) if d != axis and (not dims or d in [k % len(x.shape) for k in dims])]
             return total / (cast(size.total, total.dtype) * float(math.prod(others)))
-        largest = math.inf if is_float(x) else 2**31 - 1
-        fill = {"sum": 0, "amax": -largest, "amin": largest, "any": 0, "all": 1, "prod": 1}
-        fill |= {"max": -largest, "min": largest} if schema.get("dim") is None else {}
+        low, high = {"bool": (0, 1), "u8": (0, 255)}.get(x.dtype, (-math.inf, math.inf) if is_float(x) else (1 - 2**31, 2**31 - 1))
+        fill = {"sum": 0, "amax": low, "amin": high, "any": 0, "all": 1, "prod": 1}
+        fill |= {"max": low, "min": high} if schema.get("dim") is None else {}
         fill |= {"linalg_vector_norm": 0} if schema.get("ord", 2) > 0 else {}
         if base not in fill:
             raise InvalidError(f"{base} over an axis whose size depends on a tensor's values", _REMEDY)

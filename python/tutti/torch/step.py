@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import torch
 
+from tutti import _core
 from tutti.data import as_array
 from tutti.errors import InvalidError
 from tutti.ranks import world
@@ -57,7 +58,9 @@ NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 def checked_options(options):
     """Those of a trainer, checked as far as they differ from Trainer's."""
-    for key in ("batch", "batches", "eval_batch", "keep_last"):
+    if options.get("shard", "none") != "none":
+        raise InvalidError(f"from_torch with shard={options['shard']!r}", "leave it out, or use tutti.Trainer")
+    for key in ("batch", "batches", "eval_batch", "keep_last", "alone"):
         if key in options:
             raise InvalidError(f"from_torch has no option '{key}'", "what it is called with says what a batch is")
     every = options.pop("accumulate", 1)
@@ -105,7 +108,8 @@ class Step:
         checked_module(module, device)
         self.module, self.loss = module, loss
         self._batches = Batches(as_tuple(example_inputs))
-        share([*module.parameters(), *module.buffers()])
+        judge = [*loss.parameters(), *loss.buffers()] if isinstance(loss, torch.nn.Module) else []
+        share([*module.parameters(), *module.buffers(), *judge])
         self._options, self._every = checked_options(dict(options))
         self._loaded = None  # a checkpoint of which nothing is on the device yet
         self._training, self._pending = True, 0  # eval(); steps whose gradients wait for an update
@@ -128,6 +132,8 @@ class Step:
         self._given = self._synced = 0  # steps done when state_dict() was asked for, and when the module had the device's values
         self._counted = 0  # steps done when the module's counters were taken
         self._open()
+        if world().size > 1:
+            _core.agree({"device": self.device.split(":")[0]})
         self._look()
 
     # ---- the trainer
@@ -169,7 +175,7 @@ class Step:
         if isinstance(self.loss, torch.nn.Module):
             roots["loss."] = self.loss
             tensors |= {f"loss.{n}": t for n, t in (*self.loss.named_parameters(), *self.loss.named_buffers())}
-        self._watched, self._tensors = Facts(roots), Tensors(tensors)
+        self._roots, self._watched, self._tensors = roots, Facts(roots), Tensors(tensors)
         fixed = set(tensors) - set(self._traced.kept()) - set(self._traced.counts)
         self._fixed = {n: tensors[n].detach().clone() for n in fixed}  # constants of the programs
 
@@ -179,6 +185,8 @@ class Step:
             return
         core, self._source = self._trainer._core, source
         core.prepare(source)
+        if self._watched.changed(False):  # by the trace of a new shape, which what was traced before does not read
+            self._watched = Facts(self._roots)
         kept = set(core.kept)
         self._asserts = Checks.STATE in kept
         if self._asserts and self._followed is None:  # only a followed optimizer leaves a refused step out

@@ -161,9 +161,13 @@ class Assigned(InvalidError):
         self.changes = changes
 
 
+def _is_plain(x):
+    return isinstance(x, (bool, int, float, str)) or (isinstance(x, tuple) and all(map(_is_plain, x)))
+
+
 def _check_python_state(assigned, names, drawn):
     changes = [(m, attribute, old, new) for m, attribute, old, new in assigned
-               if isinstance(new, (bool, int, float)) and new != old and attribute not in _ONCE]
+               if _is_plain(new) and new != old and attribute not in _ONCE]
     for m, attribute, _, new in assigned:
         if attribute in _ONCE:
             object.__setattr__(m, attribute, new)  # torch.export took it back, but not the hooks

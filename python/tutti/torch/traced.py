@@ -35,18 +35,27 @@ class TracedModule:
         self.targets, self.reads = (), set()
         self.checks, self.asserts = Checks(), False  # whether the program that was built last has assertions
         self.optimized = set() if inference else None  # the names of the parameters that the optimizer has; None: all
+        self.names = None
+        self.forget()
+
+    def _take_parameters(self):
+        """The module's parameters. Those of a step that trains must stay the same objects, which its optimizer has."""
         self._canonical, by_id = {}, {}  # a name of every parameter, the first where several names share one
-        for name, p in module.named_parameters(remove_duplicate=False):
+        for name, p in self.module.named_parameters(remove_duplicate=False):
             self._canonical[name] = by_id.setdefault(id(p), name)
+        if self.names is not None and not self.inference and by_id != self.names:
+            other = next((n for i, n in by_id.items() if self.names.get(i) != n), next(iter(self.names.values())))
+            raise InvalidError(f"the parameter '{other}' was replaced or removed after the step was built",
+                               "change it in place, or build another step with another optimizer")
         self.names = by_id
-        self.parameters = {by_id[id(p)]: p for p in module.parameters()}
+        self.parameters = {by_id[id(p)]: p for p in self.module.parameters()}
         bad = [n for n, p in self.parameters.items() if p.dtype not in (torch.float32, torch.complex64)]
         if bad:
             raise InvalidError(f"parameter '{bad[0]}' is {self.parameters[bad[0]].dtype}", "module.float() makes it float32")
-        self.forget()
 
     def forget(self):
         """What was traced does not hold any more: traces the training step of the first inputs anew."""
+        self._take_parameters()
         self._programs, self._losses, self._joints = {}, {}, {}
         self.buffers, self.counts, self.changed = dict(self.module.named_buffers()), {}, set()
         self.whole = None  # why the backward pass is traced as well
@@ -139,6 +148,8 @@ class TracedModule:
             if changed:
                 raise InvalidError(f"the loss changes its buffer '{changed[0].removeprefix('module.').removeprefix('loss.')}'",
                                    "make the loss a part of the module: forward(input, target) that gives it, and loss=None")
+            if any(spec.kind.name == "USER_INPUT_MUTATION" for spec in exported.graph_signature.output_specs):
+                raise InvalidError("the loss changes what it is given in place", "compute it out of place: y.clamp(…) for y.clamp_(…)")
             self._losses[key] = exported
         return self._losses[key]
 

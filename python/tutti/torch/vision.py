@@ -59,7 +59,7 @@ def _weights(start, length, count, size, samples, ceiling):
     """[K, count, size]: how much of each of `size` pixels is in each of the `count` bins of a range [K]."""
     k = start.shape[0]
     start, length = (ops.reshape(v, shape=[k, 1, 1, 1]) for v in (start, length))
-    step = length * (1 / count)
+    step = length / float(count)
     taken = samples if samples > 0 else ops.maximum(ceiling(step), 0)  # PyTorch takes about one a pixel
     sample, at, pixel = (ops.reshape(cast(ops.iota(graph=start.graph, shape=[m], axis=0), "f32"), shape=s) for m, s in (
         (samples if samples > 0 else size, [1, 1, -1, 1]), (count, [1, -1, 1, 1]), (size, [1, 1, 1, -1])))

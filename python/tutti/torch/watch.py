@@ -9,9 +9,13 @@ _COLLECTIONS = (list, tuple, set, dict)
 _SAMPLES = 16  # elements of a tensor that are compared where its version says nothing: writes by way of .data
 
 
+_OWN = set(torch.nn.Module().__dict__)  # of PyTorch itself
+
+
 def _items(owner):
     """An owner's facts: what it keeps under names of its own."""
-    return [(k, v) for k, v in owner.items() if isinstance(k, str) and not k.startswith("_") and not isinstance(v, torch.nn.Module)]
+    return [(k, v) for k, v in owner.items() if isinstance(k, str) and not isinstance(v, torch.nn.Module)
+            and (not k.startswith("_") or (type(v) in (bool, int, float, str) and k not in _OWN))]
 
 
 class Facts:
