@@ -72,7 +72,7 @@ for python in "${pythons[@]}"; do
   "$env/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel-raw \
     ${settings[@]+"${settings[@]}"} .
   restore
-  PATH="$env/bin:$PATH" "$env/bin/auditwheel" repair --plat manylinux_2_36_x86_64 --exclude 'libmpi.so.*' -w "$output" build/wheel-raw/*.whl \
+  PATH="$env/bin:$PATH" "$env/bin/auditwheel" repair --plat manylinux_2_36_x86_64 --exclude 'libmpi.so.*' --exclude 'libmpi_abi.so.*' -w "$output" build/wheel-raw/*.whl \
     >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
 done
 ls -l "$output"/*.whl
