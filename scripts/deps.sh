@@ -120,14 +120,19 @@ need_pip() {
   update_once && apt_install python3-pip
 }
 
+fetch_wheels() {  # FOLDER PACKAGE==VERSION…: wheels from PyPI into a new folder, checked against the sums on stdin
+  local folder=$1
+  shift
+  need_pip || return 1
+  rm -rf "$folder" && mkdir -p "$folder" || return 1
+  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$folder" "$@" || return 1
+  (cd "$folder" && sha256sum --quiet -c)
+}
+
 onednn_from_pypi() {
   local version=2023.2.0 staging=.deps/staging wheel from
   echo "deps: oneDNN: fetching onednn-cpu-gomp and onednn-devel-cpu-gomp $version from PyPI (38 MB) into $tree"
-  need_pip || return 1
-  rm -rf "$staging" && mkdir -p "$staging" || return 1
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" \
-    "onednn-cpu-gomp==$version" "onednn-devel-cpu-gomp==$version" || return 1
-  (cd "$staging" && sha256sum --quiet -c) <<'TEXT' || return 1
+  fetch_wheels "$staging" "onednn-cpu-gomp==$version" "onednn-devel-cpu-gomp==$version" <<'TEXT' || return 1
 2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb  onednn_cpu_gomp-2023.2.0-py2.py3-none-manylinux1_x86_64.whl
 9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284  onednn_devel_cpu_gomp-2023.2.0-py2.py3-none-manylinux1_x86_64.whl
 TEXT
@@ -171,11 +176,7 @@ intel=.deps/intel-opencl
 intel_from_pypi() {
   local staging=.deps/staging-intel wheel file
   echo "deps: Intel OpenCL: fetching intel-opencl-rt and intel-cmplr-lib-rt 2026.2.0 and tbb 2023.2.0 from PyPI (290 MB) into $intel"
-  need_pip || return 1
-  rm -rf "$staging" && mkdir -p "$staging" || return 1
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" \
-    intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==2023.2.0 || return 1
-  (cd "$staging" && sha256sum --quiet -c) <<'TEXT' || return 1
+  fetch_wheels "$staging" intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==2023.2.0 <<'TEXT' || return 1
 6b6215a420598b4999ee01caca6d5cbe106aa4155c46c52377619c5aafce9f67  intel_opencl_rt-2026.2.0-py2.py3-none-manylinux_2_28_x86_64.whl
 9f713083073a820d2496a6da8e8d4f3482aba6640f74521d25ea48dcebe72748  intel_cmplr_lib_rt-2026.2.0-py2.py3-none-manylinux_2_28_x86_64.whl
 7d80615b6e970f11671fa05b6eaa9483ac864fbfe525ac280271a78b37870b7c  tbb-2023.2.0-py2.py3-none-manylinux_2_28_x86_64.whl
@@ -225,12 +226,10 @@ wgpu=.deps/wgpu
 wgpu_from_pypi() {
   local version=0.32.0 staging=.deps/staging-wgpu from
   echo "deps: WebGPU: fetching wgpu $version from PyPI (3 MB) into $wgpu"
-  need_pip || return 1
-  rm -rf "$staging" && mkdir -p "$staging/tree/include" "$staging/tree/lib" || return 1
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" "wgpu==$version" || return 1
-  (cd "$staging" && sha256sum --quiet -c) <<'TEXT' || return 1
+  fetch_wheels "$staging" "wgpu==$version" <<'TEXT' || return 1
 6499a31b5a29a10b4f1089fea4a0806411f42605fa86b6c0b543a07ca0de8568  wgpu-0.32.0-py3-none-manylinux_2_28_x86_64.whl
 TEXT
+  mkdir -p "$staging/tree/include" "$staging/tree/lib" || return 1
   python3 -m zipfile -e "$staging"/*.whl "$staging/unpacked" || return 1
   from=$staging/unpacked/wgpu/resources
   cp "$from/wgpu.h" "$from/webgpu.h" "$staging/tree/include/" &&
@@ -256,10 +255,7 @@ mpich=.deps/mpich
 mpich_from_pypi() {
   local version=5.0.2 staging=.deps/staging-mpich
   echo "deps: MPI: fetching mpich $version from PyPI (13 MB) into $mpich"
-  need_pip || return 1
-  rm -rf "$staging" && mkdir -p "$staging" || return 1
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" "mpich==$version" || return 1
-  (cd "$staging" && sha256sum --quiet -c) <<'TEXT' || return 1
+  fetch_wheels "$staging" "mpich==$version" <<'TEXT' || return 1
 8fed465ebff269ea2ebac179a25de02671ddf8df476e0f115be089015015cfd4  mpich-5.0.2-py3-none-manylinux_2_28_x86_64.whl
 TEXT
   python3 -m zipfile -e "$staging"/*.whl "$staging/unpacked" || return 1

@@ -80,22 +80,15 @@ struct Trainer::Impl {
   bool stepped() const { return step != first_step; }
 
   /// Samples of a step in the sets handed to train().
-  int64_t own_batch() const { return options.local_batches ? options.batch / ranks_of(options) : options.batch; }
+  int64_t own_batch() const { return options.batch / ranks_apart(); }
+  /// Ranks that hand sets of their own to train(); 1 if all hand in the same.
+  int64_t ranks_apart() const { return options.local_batches ? ranks_of(options) : 1; }
 
-  /// The position for checkpoints, which counts the samples of all ranks.
-  Position global_position() const {
-    Position all = position;
-    const int64_t ranks = options.local_batches ? ranks_of(options) : 1;
-    for (int64_t* count : {&all.sample, &all.samples, &all.batch, &all.next_batch}) *count *= ranks;
-    return all;
-  }
-
-  /// Continues at a position of a checkpoint.
-  void take_up(Position all) {
-    all.change_batch(options.batch, options.keep_last, step);
-    position = all;
-    const int64_t ranks = options.local_batches ? ranks_of(options) : 1;
-    for (int64_t* count : {&position.sample, &position.samples, &position.batch, &position.next_batch}) *count /= ranks;
+  /// Calls f with each number of samples in a position, and ranks_apart(): a checkpoint counts the samples of all
+  /// ranks.
+  template <class F>
+  void each_count(Position& p, F f) const {
+    for (int64_t* count : {&p.sample, &p.samples, &p.batch, &p.next_batch}) f(*count, ranks_apart());
   }
 
   Cause cause_of(const NotFinite& e, const data::Source* set) {
@@ -352,7 +345,9 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
   c.metadata["model"] = impl_->model.programs().task().describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
   c.metadata["precision"] = name(impl_->options.precision);
-  c.metadata["position"] = to_text(impl_->global_position());
+  Position all = impl_->position;
+  impl_->each_count(all, [](int64_t& count, int64_t ranks) { count *= ranks; });
+  c.metadata["position"] = to_text(all);
   if (impl_->options.reduce == "ordered") c.metadata["ordered_parts"] = std::to_string(parts_of(impl_->options));
   if (impl_->options.normalise) c.metadata["normalise"] = impl_->options.normalise->text();
   if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
@@ -374,7 +369,9 @@ void Trainer::load(const std::string& path) {
   expect_same_images(c, impl_->options.normalise);
   impl_->options.seed = seed_of(c);
   impl_->step = impl_->first_step = impl_->history.steps = step_of(c);
-  impl_->take_up(read_position(c.metadata, path));
+  impl_->position = read_position(c.metadata, path);
+  impl_->position.change_batch(impl_->options.batch, impl_->options.keep_last, impl_->step);
+  impl_->each_count(impl_->position, [](int64_t& count, int64_t ranks) { count /= ranks; });
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
   impl_->model.load(std::move(c));

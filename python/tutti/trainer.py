@@ -141,6 +141,7 @@ class Trainer:
     batches     under mpiexec, what the ranks hand in: "global": all of them the same data, of which each computes its share; "local":
                 iterables of batches of their own, of batch / ranks samples, such as a DataLoader with a DistributedSampler gives.
                 Then each rank evaluates by itself
+    alone       under mpiexec, this rank's trainer takes no part in the world
     options     keyword arguments for the other fields of C++'s TrainerOptions, such as batch=32: help(tutti.Trainer) and docs/RUNS.md
                 list them
 
@@ -152,17 +153,19 @@ class Trainer:
                  schedule: str | Callable[[int], float] | None = None, total: int | None = None,
                  groups: Iterable[ParameterGroup] = (), lora: Lora | int | None = None,
                  normalise: str | tuple[Numbers, Numbers] | None = None, update: Callable[..., None] | None = None,
-                 batches: str = "global", **options: Any) -> None:
+                 batches: str = "global", alone: bool = False, **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
-        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "fallback", "alone")
+        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "fallback")
         for key in options:
             if key not in known:
-                raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known[:-1])}")
+                raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
         if batches not in ("global", "local"):
             raise InvalidError(f"batches={batches!r}: unknown", "use \"global\" or \"local\"")
-        self._world, self._local, self._agreed = world() if not options.get("alone") else World(0, 1), batches == "local", False
+        self._world, self._local, self._agreed = World(0, 1) if alone else world(), batches == "local", False
+        if alone:
+            options["alone"] = True
         if self._local:
             options["local_batches"] = True
         options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}

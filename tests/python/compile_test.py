@@ -122,7 +122,7 @@ class Compile(unittest.TestCase):
         compiled = tutti.compile(module, TOKENS, device="onednn")
         for n in (3, 4, 7):
             self.same(compiled(pad(TOKENS[:, :n]))["mean"], wanted(module, TOKENS[:, :n])["mean"])
-        self.assertEqual(len(compiled._layouts), 2)
+        self.assertEqual(len(compiled._traced._layouts), 2)
 
     def test_gradients_do_not_matter(self):
         """What from_torch takes PyTorch's backward pass for, or refuses, is an ordinary forward here."""

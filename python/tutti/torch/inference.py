@@ -5,7 +5,7 @@ import torch
 
 from tutti.data import as_array
 from tutti.errors import InvalidError
-from tutti.tasks import predicting, task
+from tutti.tasks import task
 from tutti.torch.batches import Batches
 from tutti.torch.step import NARROW, as_tuple, checked_module, checked_options
 from tutti.torch.traced import TracedModule
@@ -39,9 +39,8 @@ class Inference:
             raise InvalidError(f"compile has no option '{unknown[0]}'", "it has " + ", ".join(_OPTIONS))
         self.module, self._wanted = module, device
         self._options, _ = checked_options(dict(options))
-        self._batches, self._layouts, self._told = Batches(as_tuple(example_inputs)), {}, False
-        self._narrow = NARROW.get(self._options.get("precision"))
-        self._traced = TracedModule(module, self._batches.inputs, None, self._narrow, inference=True)
+        self._batches, self._told = Batches(as_tuple(example_inputs)), False
+        self._traced = TracedModule(module, self._batches.inputs, None, NARROW.get(self._options.get("precision")), inference=True)
         self._open()
 
     def _open(self):
@@ -70,7 +69,6 @@ class Inference:
                 self._told = True
                 warnings.warn(f"{why} changed: the module is traced and compiled again, as at every such change to come", stacklevel=3)
             self._trainer.close()
-            self._layouts = {}
             self._traced.forget()
             self._open()
         elif names:
@@ -91,15 +89,7 @@ class Inference:
         if not self._begun:
             core.start_from({self._traced.state_of(n): as_array(in_engine(t)) for n, t in self._traced.kept().items()}, "the module")
             self._begun = True
-        with predicting(), self._traced.phase(evaluating=True):
-            self._traced.layout = None  # one is set where the program is built
-            try:
-                floats = core.predict(source)[0]
-            finally:
-                if self._traced.layout is not None:
-                    self._layouts[source.name] = self._traced.layout
-        self._traced.checks.tell(floats[1])
-        return self._layouts[source.name].unpacked(floats[2:], self._narrow)
+        return self._traced.predicted(core, source)
 
     def close(self):
         """Frees what it holds on the device."""

@@ -8,7 +8,7 @@ from tutti import _core
 from tutti.data import as_array
 from tutti.errors import InvalidError
 from tutti.ranks import world
-from tutti.tasks import predicting, task
+from tutti.tasks import task
 from tutti.torch.batches import Batches, share
 from tutti.torch.optimizers import Followed
 from tutti.torch.outputs import Checks
@@ -119,7 +119,6 @@ class Step:
             raise InvalidError(f"the loss has the parameter '{own[0]}', which would not be trained",
                                "make the loss a part of the module, hand in the optimizer, or requires_grad_(False)")
         self._followed, self._ours = None, optimizer
-        self._layouts = {}  # of outputs, by source
         if optimizer is None and any(p.requires_grad for p in module.parameters()):
             optimizer = torch.optim.AdamW(module.parameters())
         if isinstance(optimizer, torch.optim.Optimizer):
@@ -210,7 +209,7 @@ class Step:
     def _rebuild(self, why):
         """Another program, for a module or an optimizer that is not what was traced; the device's states go along."""
         if self._loaded is not None and not self._trainer._core.states:  # nothing of the checkpoint is on the device yet
-            self._stale, self._layouts = None, {}
+            self._stale = None
             self._traced.forget()
             return self.load(self._loaded)
         old, weights, carried = self._trainer, {}, {}
@@ -231,7 +230,6 @@ class Step:
         old.close()
         self._bring_counters_up(steps)
         self._traced.forget()
-        self._layouts = {}
         self._open(steps, updates if updates is not None else steps - skipped)
         self._carried = {**carried, **self._carried}
         self._begin(weights)
@@ -365,15 +363,7 @@ class Step:
         self._follow(False)
         source = self._batches.source(inputs, (), "predict")
         self._begin()
-        with predicting(), self._traced.phase(evaluating=True):
-            self._traced.layout = None  # one is set where the program is built
-            try:
-                floats = self._trainer._core.predict(source)[0]
-            finally:
-                if self._traced.layout is not None:
-                    self._layouts[source.name] = self._traced.layout
-        self._traced.checks.tell(floats[1])
-        return self._layouts[source.name].unpacked(floats[2:], NARROW.get(self._options.get("precision")))
+        return self._traced.predicted(self._trainer._core, source)
 
     def evaluate(self, *args):
         """The loss of one batch in evaluation: the inputs, then the targets."""

@@ -7,7 +7,7 @@ from torch.utils import _pytree as pytree
 
 from tutti import _core, ops
 from tutti.errors import InvalidError
-from tutti.tasks import is_predicting
+from tutti.tasks import is_predicting, predicting
 from tutti.torch import joint
 from tutti.torch.complex_numbers import Complex, constant, view_as_complex, view_as_real
 from tutti.torch.importer import Lowering, reached, refuse
@@ -56,7 +56,7 @@ class TracedModule:
     def forget(self):
         """What was traced does not hold any more: traces the training step of the first inputs anew."""
         self._take_parameters()
-        self._programs, self._losses, self._joints = {}, {}, {}
+        self._programs, self._losses, self._joints, self._layouts = {}, {}, {}, {}  # layouts: of outputs, by source
         self.buffers, self.counts, self.changed = dict(self.module.named_buffers()), {}, set()
         self.whole = None  # why the backward pass is traced as well
         shapes = tuple(shape_of(x) for x in pytree.tree_leaves(self.inputs))
@@ -72,6 +72,18 @@ class TracedModule:
         if self.narrow == torch.float16:
             raise InvalidError(f"{why.message}: its gradients cannot be scaled for f16", "use precision=\"bf16\"") from why
         self.whole, self.counts, self.changed = why, {}, set()
+
+    def predicted(self, core, source):
+        """What a trainer predicts for a batch, in the module's own structure."""
+        with predicting(), self.phase(evaluating=True):
+            self.layout = None  # one is set where the program is built
+            try:
+                floats = core.predict(source)[0]
+            finally:
+                if self.layout is not None:
+                    self._layouts[source.name] = self.layout
+        self.checks.tell(floats[1])
+        return self._layouts[source.name].unpacked(floats[2:], self.narrow)
 
     def kept(self):
         """What the device holds as states, by name."""
