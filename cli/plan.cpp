@@ -161,6 +161,7 @@ struct PlanCommand {
       RunPlanner planner(device, task, options, *data.train, test);
       try {
         row.plan = planner.plan(run.trainer.batch);
+        if (!network.empty()) predict(row, task, options, *data.train);
         if (run.trainer.shard != "none") plan_ranks(row, task, options, *data.train, test);
       } catch (const Error& e) {
         row.problem = e.what();  // a smaller batch may fit

@@ -31,6 +31,17 @@ class Plan(harness.Case):
         run = self.train(*harness.MLP, "--device", "reference", "--steps", 1, "--precision", "bf16")
         self.assertEqual(bf16["peak_bytes"], run["peak_bytes"])
 
+    def test_a_network_predicts_the_step(self):
+        args = [*harness.MLP, "--device", "reference", "--no-search", "--world", "4", "--network", "4Gbit/s,50us"]
+        p = self.planned(*args)["reference:0", "f32"]
+        message = 50e-6 + p["state"]["accumulated"] / 4 / 0.5e9  # of a rank's share, in seconds
+        self.assertAlmostEqual(p["predicted"]["communication_ms"], 1000 * 2 * 3 * message, places=6)
+        self.assertGreater(p["predicted"]["compute_ms"], 0)
+        self.assertAlmostEqual(p["predicted"]["step_ms"], p["predicted"]["compute_ms"] + p["predicted"]["communication_ms"], places=6)
+        sharded = self.planned(*args, "--shard", "optimizer")["reference:0", "f32"]
+        self.assertAlmostEqual(sharded["predicted"]["communication_ms"], 1000 * (2 * 3 + 4 * 2) * message, places=6)
+        self.assertIn("predicted for 4 ranks, not measured", self.done("plan", *args).stdout)
+
     def test_summary_trains_nothing(self):
         summary = self.json("train", *harness.MLP, "--device", "reference", "--summary")
         self.assertEqual(summary["parameters"], 32 * 16 + 16 + 16 * 4 + 4)
