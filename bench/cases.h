@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/result.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::bench {
 

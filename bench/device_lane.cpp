@@ -6,7 +6,7 @@
 #include "bench/lane.h"
 #include "core/runtime/session.h"
 #include "graph/lower/compile.h"
-#include "train/plan.h"
+#include "train/run/plan.h"
 
 namespace tutti::bench {
 namespace {

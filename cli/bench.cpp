@@ -21,6 +21,7 @@
 #include "cli/print.h"
 #include "cli/run_options.h"
 #include "cli/signals.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 
 namespace tutti::cli {
@@ -106,18 +107,17 @@ int BenchCommand::print_list() const {
 }
 
 void BenchCommand::check() const {
-  if (repetitions < 1) throw invalid(fmt::format("--repetitions {}: must be at least 1", repetitions));
-  if (!(seconds > 0 && seconds <= 3600)) throw invalid(fmt::format("--time {}: must be in (0, 3600]", seconds));
+  if (repetitions < 1) throw invalid_option("repetitions", repetitions, "must be at least 1");
+  if (!(seconds > 0 && seconds <= 3600)) throw invalid_option("time", seconds, "must be in (0, 3600]");
   for (const std::string& name : split(peers, ','))
     if (std::ranges::find(peer_names, name) == std::end(peer_names))
-      throw invalid(fmt::format("--peer: unknown peer '{}'", name), "use torch, jax or tinygrad");
+      throw invalid_option("peer", "", fmt::format("unknown peer '{}'", name), "use torch, jax or tinygrad");
   if (!history.empty() && !fs::is_directory(history))
-    throw invalid(fmt::format("--history {}: no such folder", history), "give a folder of `tutti bench --json` files");
+    throw invalid_option("history", history, "no such folder", "give a folder of `tutti bench --json` files");
   if (!history.empty() && report.empty())
-    throw invalid("--history: has no effect without --report", "add --report FILE");
-  if (batch_named && run.trainer.batch < 1)
-    throw invalid(fmt::format("--batch {}: must be at least 1", run.trainer.batch));
-  if (run.threads < 0) throw invalid(fmt::format("--threads {}: must be at least 0", run.threads));
+    throw invalid_option("history", "", "has no effect without --report", "add --report FILE");
+  if (batch_named && run.trainer.batch < 1) throw invalid_option("batch", run.trainer.batch, "must be at least 1");
+  if (run.threads < 0) throw invalid_option("threads", run.threads, "must be at least 0");
   check_targets(targets());
 }
 
@@ -164,35 +164,29 @@ std::vector<Device> BenchCommand::chosen_devices() const {
 std::vector<Precision> BenchCommand::chosen_precisions() const {
   std::vector<Precision> all;
   for (const std::string& name : split(precisions, ',')) all.push_back(parse_precision(name));
-  if (all.empty())
-    throw invalid(fmt::format("--precision '{}': no precision given", precisions), "for example --precision f32");
+  if (all.empty()) throw invalid_option("precision", precisions, "no precision given", "for example --precision f32");
   return all;
 }
 
 /// Checks that at least one of the chosen models accepts each of --layers, --activation, --dropout and --context.
 void BenchCommand::check_model_options(const std::vector<std::string>& names) const {
-  const RunOptions plain;
+  auto takes = [&](const std::string& name, const ModelOption& option) {
+    auto [model, size] = measured(name);
+    return option.applies(*open_model(model), size);
+  };
+  for (const ModelOption& o : tutti::model_options())
+    if (o.set(run.chosen) && std::ranges::none_of(names, [&](const std::string& name) { return takes(name, o); }))
+      throw invalid_option(
+          o.name, "",
+          fmt::format("has no effect on {}", names.empty() ? "ops" : fmt::format("{}", fmt::join(names, ", "))),
+          "omit it, or choose another model");
   struct Option {
     const char* name;
     bool set;
   };
-  const Option of_models[] = {{"layers", run.layers != plain.layers},
-                              {"activation", run.activation != plain.activation},
-                              {"dropout", run.dropout != plain.dropout},
-                              {"context", run.context != plain.context}};
-  auto takes = [&](const std::string& name, const std::string& option) {
-    auto [model, size] = measured(name);
-    std::shared_ptr<const ModelDef> def = open_model(model);
-    return option == "context" ? bool(def->context) : def->takes_option(option, size);
-  };
-  for (const Option& o : of_models)
-    if (o.set && std::ranges::none_of(names, [&](const std::string& name) { return takes(name, o.name); }))
-      throw invalid(fmt::format("--{}: has no effect on {}", o.name,
-                                names.empty() ? "ops" : fmt::format("{}", fmt::join(names, ", "))),
-                    "omit it, or choose another model");
   for (const Option& o : {Option{"batch", batch_named}, {"optimizer", !run.optimizer.empty()}})
     if (o.set && names.empty())
-      throw invalid(fmt::format("--{}: has no effect on ops", o.name), "omit it, or give models: --models mlp");
+      throw invalid_option(o.name, "", "has no effect on ops", "omit it, or give models: --models mlp");
 }
 
 std::pair<std::string, std::string> BenchCommand::measured(const std::string& name) const {
@@ -200,26 +194,21 @@ std::pair<std::string, std::string> BenchCommand::measured(const std::string& na
   if (!quick || !size.empty()) return {model, size};
   std::shared_ptr<const ModelDef> def = open_model(model);
   bool has_tiny = std::ranges::any_of(def->sizes, [](const ModelSize& s) { return s.name == "tiny"; });
-  return {model, has_tiny && !def->takes_option("layers", "") ? "tiny" : ""};
+  return {model, has_tiny && !def->takes.contains("layers") ? "tiny" : ""};
 }
 
 bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   RunOptions o = run;
-  std::tie(o.model, o.size) = measured(name);
-  const RunOptions plain;
-  auto takes = [&, &def = o.definition()](const char* option) { return def.takes_option(option, o.size); };
-  if (!takes("layers")) o.layers = plain.layers;
-  if (!takes("activation")) o.activation = plain.activation;
-  if (!takes("dropout")) o.dropout = plain.dropout;
-  if (!o.definition().context) o.context = plain.context;
-  if (quick && !layers_named && takes("layers")) o.layers = "64,32,10";
+  std::tie(o.model, o.chosen.size) = measured(name);
+  const ModelDef& model = o.definition();
+  const ModelSize& size = model.size(o.chosen.size);
+  for (const ModelOption& option : tutti::model_options())
+    if (!option.applies(model, o.chosen.size)) option.reset(o.chosen);
+  const bool layered = model.takes.contains("layers") && !size.fixed;
+  if (layered && o.chosen.layers.empty()) o.chosen.layers = quick && !layers_named ? "64,32,10" : usual_layers;
   if (quick && !batch_named) o.trainer.batch = 16;
   constexpr double rate =
       1e-6;  // keeps the loss nearly constant: a solved task produces denormal numbers, which slow down every CPU
-  const ModelDef& model = o.definition();
-  const bool layered = model.takes_option("layers", o.size);
-  if (layered && o.layers.empty()) o.layers = usual_layers;
-  const ModelSize& size = model.size(o.size);
   if (o.trainer.batch == 0) o.trainer.batch = size.batch;
   int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.trainer.batch);
   o.data = model.synthetic(o.model_options(), samples);
@@ -230,22 +219,22 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   TrainerOptions options = o.trainer_options();
   Task task = o.make_task(*set);
   options.device_options.clear();  // each lane has its own options
-  std::string layers = o.layers;
+  std::string layers = o.chosen.layers;
   std::ranges::replace(layers, ',', '-');
   nlohmann::json same = {{"model", o.model},
                          {"size", size.name},
-                         {"context", o.context},
-                         {"layers", o.layers.empty() ? usual_layers : o.layers},
+                         {"context", o.chosen.context},
+                         {"layers", o.chosen.layers.empty() ? usual_layers : o.chosen.layers},
                          {"batch", o.trainer.batch},
                          {"optimizer", o.optimizer},
                          {"lr", rate},
                          {"samples", samples},
-                         {"dropout", o.dropout},
-                         {"activation", o.activation}};
+                         {"dropout", o.chosen.net.dropout},
+                         {"activation", o.chosen.net.activation}};
   std::string detail = layered ? layers + ", " : size.name == "default" ? "" : size.name + ", ";
-  if (o.activation != plain.activation) detail += o.activation + ", ";
-  if (o.dropout > 0) detail += fmt::format("dropout {}, ", o.dropout);
-  if (o.context > 0) detail += fmt::format("{} tokens, ", o.context);
+  if (o.chosen.net.activation != nn::NetOptions().activation) detail += o.chosen.net.activation + ", ";
+  if (o.chosen.net.dropout > 0) detail += fmt::format("dropout {}, ", o.chosen.net.dropout);
+  if (o.chosen.context > 0) detail += fmt::format("{} tokens, ", o.chosen.context);
   if (!run.optimizer.empty()) detail += run.optimizer + ", ";
   return {.name = o.model,
           .detail = fmt::format("{}batch {}", detail, o.trainer.batch),
@@ -414,11 +403,11 @@ void add_bench(CLI::App& app, Action& action) {
                   "Ops to measure: OP or OP:SHAPE (matmul:512x2048x2048), as --list shows them; all or none")
       ->group("Cases");
   CLI::Option* layers =
-      sub->add_option("--layers", c.run.layers, "Layer sizes of the mlp, input first")->group("Cases");
-  sub->add_option("--activation", c.run.activation, "Activation of the mlp: relu or gelu")->group("Cases");
-  sub->add_option("--dropout", c.run.dropout, "Dropout probability of the mlp, in [0, 1)")->group("Cases");
+      sub->add_option("--layers", c.run.chosen.layers, "Layer sizes of the mlp, input first")->group("Cases");
+  sub->add_option("--activation", c.run.chosen.net.activation, "Activation of the mlp: relu or gelu")->group("Cases");
+  sub->add_option("--dropout", c.run.chosen.net.dropout, "Dropout probability of the mlp, in [0, 1)")->group("Cases");
   CLI::Option* batch = sub->add_option("--batch", c.run.trainer.batch, "Batch size of the models")->group("Cases");
-  sub->add_option("--context", c.run.context, "Tokens per sample of language models (0: the model's default)")
+  sub->add_option("--context", c.run.chosen.context, "Tokens per sample of language models (0: the model's default)")
       ->group("Cases");
   sub->add_option("--optimizer", c.run.optimizer, "Optimizer of the models (default: each model's own)")
       ->group("Cases");

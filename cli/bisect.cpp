@@ -10,6 +10,7 @@
 #include "cli/replay_text.h"
 #include "cli/run_options.h"
 #include "cli/signals.h"
+#include "core/base/option_text.h"
 #include "verify/bisect/bisect.h"
 
 namespace tutti::cli {
@@ -202,14 +203,13 @@ struct BisectCommand {
   /// Checks in advance what would fail after the run.
   void validate() {
     run.validate();
-    if (run.steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", run.steps));
+    if (run.steps < 1) throw invalid_option("steps", run.steps, "must be at least 1");
     if (std::string weights = run.weights_file(); !weights.empty() && !weights.ends_with(".gguf"))
-      throw invalid(fmt::format("--init {}: has no effect on `tutti bisect`, which uses random weights", weights),
-                    "omit it");
+      throw invalid_option("init", weights, "has no effect on `tutti bisect`, which uses random weights", "omit it");
     if (parse_precision(run.text("precision")) == Precision::tf32)
-      throw invalid("--precision tf32: its matmuls are less precise than the error bounds of bisect",
-                    "compare in f32 instead");
-    if (file == "-") throw invalid("--save -: a replay file cannot be written to stdout", "name a file");
+      throw invalid_option("precision", "tf32", "its matmuls are less precise than the error bounds of bisect",
+                           "compare in f32 instead");
+    if (file == "-") throw invalid_option("save", "-", "a replay file cannot be written to stdout", "name a file");
     check_target("--save", file);
   }
 

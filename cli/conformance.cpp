@@ -9,6 +9,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/signals.h"
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 
 namespace tutti::cli {
@@ -74,8 +75,8 @@ void ConformanceCommand::check() const {
                   "put --json last or write --json=-");
   if (file.empty()) throw invalid("no plugin given", "tutti conformance libtutti_NAME.so");
   if (!(options.timeout > 0 && options.timeout <= 86400))
-    throw invalid(fmt::format("--timeout {:g}: must be in (0, 86400]", options.timeout));
-  if (options.device < -1) throw invalid(fmt::format("--device-index {}: must be at least 0", options.device));
+    throw invalid_option("timeout", options.timeout, "must be in (0, 86400]");
+  if (options.device < -1) throw invalid_option("device-index", options.device, "must be at least 0");
   check_targets(std::array{Target{"--json", &json}, Target{"--junit", &junit}});
 }
 

@@ -8,6 +8,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/dataset.h"
@@ -48,10 +49,9 @@ struct DataCommand {
     for (auto [option, file] : targets)
       if (*file == "-") throw invalid(fmt::format("{} -: cannot be written to stdout", option), "name a file");
     if (count < 1 || count > most_images)
-      throw invalid(fmt::format("--count {}: must be from 1 to {}", count, most_images), "for example --count 64");
-    if (open.context < (sized ? 1 : 0)) throw invalid(fmt::format("--context {}: must be at least 1", open.context));
-    if (counted && png.empty())
-      throw invalid(fmt::format("--count {}: has no effect without --png", count), "add --png FILE");
+      throw invalid_option("count", count, fmt::format("must be from 1 to {}", most_images), "for example --count 64");
+    if (open.context < (sized ? 1 : 0)) throw invalid_option("context", open.context, "must be at least 1");
+    if (counted && png.empty()) throw invalid_option("count", count, "has no effect without --png", "add --png FILE");
     data::Sources all = data::open_data(spec, open);
     for (const std::string& note : all.train->notes) print_err("{}\n", note);
     if (!output.empty()) write_columns(all);
@@ -85,8 +85,8 @@ struct DataCommand {
       write_png_grid(png, as_pixels(first_samples(train, c.name, std::min(count, train.size()))));
       return;
     }
-    throw invalid(fmt::format("--png {}: {} has no column of images u8 or f32 [1 or 3, H, W]", png, spec),
-                  "omit --png");
+    throw invalid_option("png", png, fmt::format("{} has no column of images u8 or f32 [1 or 3, H, W]", spec),
+                         "omit --png");
   }
 
   void report(const data::Sources& all) const {

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/print.h"
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -36,7 +37,7 @@ std::vector<Device> devices_named(const std::string& list) {
     for (const Device& d : select_devices(name))
       if (std::none_of(out.begin(), out.end(), [&](const Device& other) { return other.id == d.id; })) out.push_back(d);
   }
-  if (out.empty()) throw invalid(fmt::format("--device '{}': no device given", list), "--device all");
+  if (out.empty()) throw invalid_option("device", list, "no device given", "--device all");
   return out;
 }
 

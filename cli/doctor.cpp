@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/doctor/child.h"
 #include "cli/doctor/report.h"
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 
 namespace tutti::cli {
@@ -36,7 +37,7 @@ struct DoctorCommand {
   double seconds = 60;
 
   int operator()() const {
-    if (!(seconds > 0)) throw invalid(fmt::format("--timeout {}: must be above 0", seconds));
+    if (!(seconds > 0)) throw invalid_option("timeout", seconds, "must be above 0");
     Area listing{"plugins", {}};
     std::vector<Area> areas = {examine_machine(), examine_environment(), examine_drivers()};
     nlohmann::json devices = ask_devices(listing, seconds);

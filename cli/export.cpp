@@ -9,6 +9,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "data/files/whole_file.h"
 #include "onnx/write.h"
@@ -42,7 +43,7 @@ struct ExportCommand {
     run.restore(file);
     run.validate();
     check_target("--output", output);
-    if (output == "-") throw invalid("--output -: a model cannot be written to stdout", "name a file");
+    if (output == "-") throw invalid_option("output", "-", "a model cannot be written to stdout", "name a file");
     std::optional<int64_t> batch = fixed ? run.trainer.batch : run.fixed_batch();
     data::Sources data = run.read_data();
     InputLayout form = form_of(*data.train, "export", false);

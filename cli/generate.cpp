@@ -1,5 +1,5 @@
 // tutti generate: generates text with a language model.
-#include "train/generate.h"
+#include "train/run/generate.h"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,11 @@
 #include "cli/model_file.h"
 #include "cli/number.h"
 #include "cli/print.h"
+#include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "core/base/text.h"
 #include "data/gguf_tokenizer.h"
-#include "train/weights.h"
+#include "train/io/weights.h"
 
 namespace tutti::cli {
 namespace {
@@ -71,7 +72,8 @@ struct GenerateCommand {
       for (std::optional<int32_t> stop : {own->end(), own->padding()})
         if (stop) how.stop.insert(*stop);
     } else if (raw) {
-      throw invalid(fmt::format("--raw: has no effect on {}, which has no chat template", model.path()), "omit it");
+      throw invalid_option("raw", "", fmt::format("has no effect on {}, which has no chat template", model.path()),
+                           "omit it");
     }
     std::vector<int32_t> tokens = tokenizer->encode(text, "--prompt");
     Device device = select_device(run.device);
@@ -83,7 +85,8 @@ struct GenerateCommand {
     TrainerOptions options = run.inference_options();
     HostTensors more;
     if (!adapters.empty()) {
-      if (!model.weights_alone()) throw invalid("--adapters: a checkpoint contains its own adapters", "omit it");
+      if (!model.weights_alone())
+        throw invalid_option("adapters", "", "a checkpoint contains its own adapters", "omit it");
       nn::Lora lora;
       more = read_adapters(adapters, lora);
       options.lora = lora;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 
 namespace tutti::cli {
@@ -17,8 +18,8 @@ Goal Goal::parse(const std::string& text) {
   auto value = parse_number<double>(text.substr(name.size() + relation.size()));
   if (relation == "=" && (name == "loss" || name == "accuracy")) relation = name == "loss" ? "<=" : ">=";
   if (name.empty() || !value || !std::isfinite(*value) || (relation != "<=" && relation != ">="))
-    throw invalid(fmt::format("--target {}: expected a metric and a value", text),
-                  "such as accuracy=0.97, loss=0.1, or METRIC<=VALUE and METRIC>=VALUE for other metrics");
+    throw invalid_option("target", text, "expected a metric and a value",
+                         "such as accuracy=0.97, loss=0.1, or METRIC<=VALUE and METRIC>=VALUE for other metrics");
   return {name, *value, relation == "<="};
 }
 
@@ -26,7 +27,7 @@ void Goal::expect_one_of(const std::vector<std::string>& metrics) const {
   if (metric.empty() || metric == "loss" || std::ranges::find(metrics, metric) != metrics.end()) return;
   std::vector<std::string> known = metrics;
   known.emplace_back("loss");
-  throw invalid(fmt::format("--target: the model has no metric '{}'", metric), "use " + alternatives(known));
+  throw invalid_option("target", "", fmt::format("the model has no metric '{}'", metric), "use " + alternatives(known));
 }
 
 bool Goal::reached(const EvalResult& score) const {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::cli {
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "data/loader.h"
 #include "data/table.h"
@@ -100,8 +101,8 @@ std::vector<Importance> importances(Trainer& trainer, const data::Source& set, c
   std::vector<Feature> features =
       data::is_table_code(set.vocabulary) ? features_of(set, data::table_code(set.vocabulary)) : features_of(set);
   if (features.empty() || set.size() < 2)
-    throw invalid(fmt::format("--importance: {} is not a table with at least two samples", set.name),
-                  "omit it, or use data of the form csv:FILE");
+    throw invalid_option("importance", "", fmt::format("{} is not a table with at least two samples", set.name),
+                         "omit it, or use data of the form csv:FILE");
   std::vector<Importance> all;
   std::unique_ptr<data::TensorSet> current;  // the one before stays until the next exists: devices tell sets by address
   for (const Feature& f : features) {

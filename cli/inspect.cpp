@@ -17,7 +17,7 @@
 #include "data/files/npz.h"
 #include "data/files/zip.h"
 #include "onnx/model.h"
-#include "train/weights.h"
+#include "train/io/weights.h"
 
 namespace tutti::cli {
 namespace {

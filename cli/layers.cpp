@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "nn/kind.h"
-#include "train/losses.h"
+#include "train/task/losses.h"
 
 namespace tutti::cli {
 namespace {

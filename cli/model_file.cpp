@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/open_model.h"
+#include "core/base/option_text.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_kind.h"
 
@@ -52,7 +53,7 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
     throw invalid(fmt::format("weights file {}: the model {} already contains its weights", path_, run.model),
                   "give only the model, without the weights file");
   if (!run.weights_file().empty() && run.weights_file() != path_)
-    throw invalid(fmt::format("--init {}: the weights are already given by {}", run.init, path_), "omit --init");
+    throw invalid_option("init", run.init, fmt::format("the weights are already given by {}", path_), "omit --init");
   // Must not look like the name of an init scheme.
   run.init = path_.find_first_of("./") == std::string::npos ? "./" + path_ : path_;
 }

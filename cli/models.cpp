@@ -5,8 +5,8 @@
 
 #include "cli/command.h"
 #include "cli/print.h"
-#include "train/model.h"
-#include "train/programs.h"
+#include "train/step/programs.h"
+#include "train/task/model.h"
 
 namespace tutti::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -35,8 +36,8 @@ Network parse_network(const std::string& text) {
   Network network;
   if (parts.size() == 2) network = {quantity(parts[0], rates), quantity(parts[1], times)};
   if (network.bytes_per_second == 0 || network.latency == 0)
-    throw invalid(fmt::format("--network {}: expected the rate and the latency of a link", text),
-                  "for example 50GB/s,5us or 4Gbit/s,50us");
+    throw invalid_option("network", text, "expected the rate and the latency of a link",
+                         "for example 50GB/s,5us or 4Gbit/s,50us");
   return network;
 }
 

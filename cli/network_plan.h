@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "train/plan.h"
+#include "train/run/plan.h"
 
 namespace tutti::cli {
 

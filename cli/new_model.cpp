@@ -9,7 +9,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "core/base/status.h"
-#include "train/model.h"
+#include "train/task/model.h"
 
 namespace tutti::cli {
 namespace {

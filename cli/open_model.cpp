@@ -2,7 +2,7 @@
 
 #include "data/files/file_kind.h"
 #include "onnx/task.h"
-#include "train/description.h"
+#include "train/io/description.h"
 
 namespace tutti::cli {
 namespace {

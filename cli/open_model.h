@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "train/model.h"
+#include "train/task/model.h"
 
 namespace tutti::cli {
 

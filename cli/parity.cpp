@@ -15,10 +15,11 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/signals.h"
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
-#include "train/model.h"
+#include "train/task/model.h"
 #include "verify/lockstep/lockstep.h"
 #include "verify/parity/processes.h"
 #include "verify/parity/record.h"
@@ -68,10 +69,10 @@ struct ParityCommand {
     std::vector<const OpDef*> wanted;
     for (const std::string& name : split(ops, ',')) {
       const OpDef* op = find_op(name);
-      if (!op) throw invalid(fmt::format("--ops: unknown op '{}'", name), "`tutti ops` lists them");
+      if (!op) throw invalid_option("ops", "", fmt::format("unknown op '{}'", name), "`tutti ops` lists them");
       if (std::find(wanted.begin(), wanted.end(), op) == wanted.end()) wanted.push_back(op);
     }
-    if (wanted.empty() && !ops.empty()) throw invalid("--ops: no op given", "--ops add,matmul");
+    if (wanted.empty() && !ops.empty()) throw invalid_option("ops", "", "no op given", "--ops add,matmul");
     return wanted;
   }
 
@@ -94,11 +95,11 @@ struct ParityCommand {
         on, [](const Device& d) { return d.kind == DeviceKind::discrete || d.kind == DeviceKind::integrated; });
     int64_t at_once = jobs.value_or(gpu ? 4 : 0);
     if (at_once < 0 || at_once > most_jobs)
-      throw invalid(fmt::format("--jobs {}: must be from 0 to {}", at_once, most_jobs));
+      throw invalid_option("jobs", at_once, fmt::format("must be from 0 to {}", most_jobs));
     if (timeout && !(*timeout > 0 && *timeout <= 86400))
-      throw invalid(fmt::format("--timeout {:g}: must be in (0, 86400]", *timeout));
+      throw invalid_option("timeout", *timeout, "must be in (0, 86400]");
     if (timeout && !at_once)
-      throw invalid("--timeout: has no effect with --jobs 0, which starts no processes", "add --jobs 4");
+      throw invalid_option("timeout", "", "has no effect with --jobs 0, which starts no processes", "add --jobs 4");
     if (!at_once) return parity::run;
     parity::Processes processes{.command = {"/proc/self/exe", "parity", "--job"}, .at_once = size_t(at_once)};
     processes.patience = timeout.value_or(full ? 10 * processes.patience : processes.patience);
@@ -168,7 +169,7 @@ struct ParityCommand {
   int run_against() const {
     parity::Record r = parity::read_record(against);
     if (seed_option->count() && seed != r.seed)
-      throw invalid(fmt::format("--seed {}: {} was recorded with seed {}", seed, against, r.seed), "omit --seed");
+      throw invalid_option("seed", seed, fmt::format("{} was recorded with seed {}", against, r.seed), "omit --seed");
     std::vector<parity::CaseId> all = parity::cases_of(r, named_ops());
     if (all.empty()) throw invalid(fmt::format("{} contains no case of these ops", against));
     ProgressLine line;
@@ -262,10 +263,10 @@ struct ParityCommand {
   }
 
   int run_model() const {
-    if (steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", steps));
+    if (steps < 1) throw invalid_option("steps", steps, "must be at least 1");
     std::shared_ptr<const ModelDef> found = open_model(model);
     const ModelDef& def = *found;
-    if (batch < 0) throw invalid(fmt::format("--batch {}: must be at least 1", batch));
+    if (batch < 0) throw invalid_option("batch", batch, "must be at least 1");
     std::vector<Device> on = devices_named(devices);
     lockstep::LockstepOptions options = lockstep::lockstep_of(def, {.size = def.size(size).name});
     options.steps = steps;

@@ -1,5 +1,6 @@
 // tutti plan: plans the memory of a training run on each device, and the largest batch that fits.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 
@@ -8,9 +9,11 @@
 #include "cli/number.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/roofline_plan.h"
 #include "cli/run_options.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
-#include "train/plan.h"
+#include "train/run/plan.h"
 
 namespace tutti::cli {
 namespace {
@@ -22,8 +25,10 @@ struct Row {
   MemoryPlan plan;  // with --world: of the rank that needs most
   std::optional<int64_t> largest_batch;
   std::vector<MemoryPlan> ranks = {};  // with --world
-  double share_s = 0;                  // with --network: measured, of a rank's share of a step
-  double communication_s = 0;          // predicted
+  bench::Card card = {};               // with --roofline
+  std::optional<bench::Prediction> step = {};
+  double share_s = 0;          // with --network: measured, of a rank's share of a step
+  double communication_s = 0;  // predicted
   double step_s() const { return share_s + communication_s; }
   bool known() const { return device.memory_free > 0; }
   bool fits() const { return !known() || plan.peak <= device.memory_free; }
@@ -63,6 +68,7 @@ nlohmann::ordered_json document(const Row& row) {
                         {"communication_ms", 1000 * row.communication_s},
                         {"step_ms", 1000 * row.step_s()},
                         {"efficiency", row.share_s / row.step_s()}};
+  if (row.step) out["roofline"] = prediction_document(*row.step, row.card);
   out["gradients"] = p.gradients;
   out["activations"] = p.activations;
   out["largest"] = nlohmann::json::array();
@@ -78,7 +84,7 @@ struct PlanCommand {
   std::string devices = "all";
   bool json = false, no_eval = false, no_search = false;
   int64_t world = 1;
-  std::string network;
+  std::string network, roofline;
 
   void print(const Row& row, int64_t samples) const {
     fmt::print("{}, {}: {}\n", row.device.id, row.precision, row.device.name);
@@ -128,6 +134,7 @@ struct PlanCommand {
       fmt::print(
           "  largest batch   {:>12}  {}\n", *row.largest_batch,
           *row.largest_batch == samples ? "the whole set" : fmt::format("of the {} samples of the set", samples));
+    if (row.step) print_prediction(*row.step, row.card);
     fmt::print("  largest tensors\n");
     for (const auto& t : p.largest) fmt::print("  {:>28}  {}\n", bytes_text(t.bytes), t.what);
     fmt::print("\n");
@@ -162,6 +169,11 @@ struct PlanCommand {
       try {
         row.plan = planner.plan(run.trainer.batch);
         if (!network.empty()) predict(row, task, options, *data.train);
+        if (!roofline.empty()) {
+          row.card = bench::parse_card(roofline);
+          StepKernels step = planner.kernels(run.trainer.batch);
+          row.step = bench::predict(step.lowered->program(), step.launches, row.card, options.precision);
+        }
         if (run.trainer.shard != "none") plan_ranks(row, task, options, *data.train, test);
       } catch (const Error& e) {
         row.problem = e.what();  // a smaller batch may fit
@@ -181,19 +193,19 @@ struct PlanCommand {
     for (const std::string& p : precisions) parse_precision(p);
     std::string all = run.texts.at("precision");
     run.texts.at("precision") = precisions.empty() ? "" : precisions[0];
-    if (world < 1)
-      throw invalid(fmt::format("--world {}: must be at least 1", world), "the number of ranks, such as 4");
+    if (world < 1) throw invalid_option("world", world, "must be at least 1", "the number of ranks, such as 4");
     run.trainer.planned_ranks = world;
     if (!network.empty()) parse_network(network);
+    if (!roofline.empty()) bench::parse_card(roofline);
     if (!network.empty() && world == 1)
-      throw invalid(fmt::format("--network {}: has no effect on a single process", network), "add --world 16");
+      throw invalid_option("network", network, "has no effect on a single process", "add --world 16");
     run.validate();
     data::Sources data = run.read_data();
     int64_t samples = data.train->size();
     if (run.trainer.batch > samples)
-      throw invalid(
-          fmt::format("--batch {}: the training set of --data {} has {} samples", run.trainer.batch, run.data, samples),
-          fmt::format("--batch {} or less", samples));
+      throw invalid_option("batch", run.trainer.batch,
+                           fmt::format("the training set of --data {} has {} samples", run.data, samples),
+                           fmt::format("--batch {} or less", samples));
     run.make_task(*data.train);  // its errors are the user's, not a device's
     run.check_recompute(*data.train, !json);
     run.texts.at("precision") = all;
@@ -240,6 +252,14 @@ void add_plan(CLI::App& app, Action& action) {
          "--network", command.network,
          "With --world: predict the time of a step, from a few steps of one rank's share that run here and the "
          "rate and latency of each rank's link: 50GB/s,5us or 4Gbit/s,50us")
+      ->group("Training");
+  std::vector<std::string> names;
+  for (const bench::Card& card : bench::cards()) names.push_back(card.name);
+  sub->add_option(
+         "--roofline", command.roofline,
+         fmt::format("Predict the time of a step on a card that need not be here, from the launches, bytes and "
+                     "FLOPs of the plan: {}, or its rates: 2TB/s,f32=60TFLOP/s,bf16=900TFLOP/s,launch=3us",
+                     fmt::join(names, ", ")))
       ->group("Training");
   add_json_flag(*sub, command.json);
   sub->footer(

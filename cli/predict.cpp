@@ -6,6 +6,7 @@
 #include "cli/output_file.h"
 #include "cli/predictions.h"
 #include "cli/print.h"
+#include "core/base/option_text.h"
 #include "data/files/npy.h"
 #include "data/files/npz.h"
 #include "data/files/whole_file.h"
@@ -23,7 +24,7 @@ struct PredictCommand {
     ModelFile model(file, run);
     run.validate();
     check_target("--output", output);
-    if (output == "-") throw invalid("--output -: an array cannot be written to stdout", "name a file");
+    if (output == "-") throw invalid_option("output", "-", "an array cannot be written to stdout", "name a file");
     Device device = select_device(run.device);
     print_lost_plugins();
     data::Sources data = run.read_data(!of_training, false);

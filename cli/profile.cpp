@@ -11,6 +11,7 @@
 #include "cli/print.h"
 #include "cli/profile_roofline.h"
 #include "core/abi/growth.h"
+#include "core/base/option_text.h"
 #include "core/base/shape.h"
 
 namespace tutti::cli {
@@ -245,8 +246,8 @@ void Profile::add_to(CLI::App& sub) {
 
 void Profile::check() const {
   if (file_.empty() && step_)
-    throw invalid(fmt::format("--profile-step {}: has no effect without --profile", *step_), "add --profile FILE");
-  if (file_ == "-") throw invalid("--profile -: a profile cannot be written to stdout", "name a file");
+    throw invalid_option("profile-step", *step_, "has no effect without --profile", "add --profile FILE");
+  if (file_ == "-") throw invalid_option("profile", "-", "a profile cannot be written to stdout", "name a file");
 }
 
 std::shared_ptr<Profiler> Profile::make() {
@@ -256,10 +257,11 @@ std::shared_ptr<Profiler> Profile::make() {
 
 void Profile::start(int64_t steps) {
   if (!profiler_) return;
-  if (steps < 1) throw invalid("--profile: there are no steps left to train", "increase --epochs or --steps");
+  if (steps < 1)
+    throw invalid_option("profile", "", "there are no steps left to train", "increase --epochs or --steps");
   if (step_ && (*step_ < 1 || *step_ > steps))
-    throw invalid(fmt::format("--profile-step {}: this run has only {} steps", *step_, steps),
-                  fmt::format("1 to {}", steps));
+    throw invalid_option("profile-step", *step_, fmt::format("this run has only {} steps", steps),
+                         fmt::format("1 to {}", steps));
   profiler_->expect(step_.value_or(std::min(usual_step, steps)), at_once);
 }
 

@@ -7,8 +7,8 @@
 #include "cli/command.h"
 #include "cli/output_file.h"
 #include "core/runtime/device.h"
-#include "train/precision.h"
-#include "train/profile.h"
+#include "train/run/profile.h"
+#include "train/step/precision.h"
 
 namespace tutti::cli {
 

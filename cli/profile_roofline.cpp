@@ -4,22 +4,11 @@
 #include <set>
 
 #include "bench/measure.h"
-#include "core/abi/growth.h"
+#include "bench/roofline.h"
 #include "core/runtime/selector.h"
 
 namespace tutti::cli {
 namespace {
-
-/// The precision in which the product is computed.
-Precision precision_of(const TuttiProgram& program, const ProfiledWork& work, Precision run) {
-  auto node = element_of<TuttiNode>(program.nodes, work.nodes[0]);
-  if (node.input_count == 0) return run;
-  switch (static_cast<DType>(element_of<TuttiValue>(program.values, node.inputs[0]).dtype)) {
-    case DType::bf16: return Precision::bf16;
-    case DType::f16: return Precision::f16;
-    default: return run == Precision::tf32 ? run : Precision::f32;
-  }
-}
 
 bench::Peaks measure(const std::string& device, const std::set<Precision>& precisions, int threads) {
   std::vector<std::unique_ptr<bench::Lane>> lanes;
@@ -41,7 +30,7 @@ Rooflines::Rooflines(const std::vector<ProfiledProgram>& programs, Precision pre
   for (const ProfiledProgram& p : programs) {
     std::set<Precision>& precisions = wanted[p.device];
     for (const auto& [node, work] : p.work)
-      if (work.cost.flops > 0) precisions.insert(precision_of(p.lowered->program(), work, precision));
+      if (work.cost.flops > 0) precisions.insert(bench::precision_of(p.lowered->program(), work.nodes[0], precision));
   }
   for (const auto& [device, precisions] : wanted) peaks_[device] = measure(device, precisions, threads);
 }
@@ -53,7 +42,7 @@ std::optional<Rooflines::Share> Rooflines::share(const ProfiledProgram& program,
   if (peaks.copies.empty() || seconds <= 0 || (e.flops == 0 && e.bytes == 0)) return {};
   double products = 0;
   if (e.flops > 0) {
-    auto peak = peaks.products.find(name(precision_of(program.lowered->program(), work, precision_)));
+    auto peak = peaks.products.find(name(bench::precision_of(program.lowered->program(), work.nodes[0], precision_)));
     if (peak == peaks.products.end()) return {};
     products = e.flops / peak->second.flops_per_second;
   }

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "bench/result.h"
-#include "train/precision.h"
-#include "train/profile.h"
+#include "train/run/profile.h"
+#include "train/step/precision.h"
 
 namespace tutti::cli {
 

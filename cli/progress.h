@@ -2,7 +2,7 @@
 #pragma once
 #include <chrono>
 
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::cli {
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/number.h"
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/file.h"
@@ -239,7 +240,7 @@ void RunFile::apply() {
   for (const std::string& text : sets_) {
     size_t at = text.find('=');
     if (at == std::string::npos || at == 0)
-      throw invalid(fmt::format("--set {}: no name and value", text), "such as --set lr=0.01");
+      throw invalid_option("set", text, "no name and value", "such as --set lr=0.01");
     Setting s{text.substr(0, at), text.substr(at + 1), "--set " + text};
     if (s.value.starts_with('[')) s = Line(text, s.where).setting();  // parsed like a line of a file
     const CLI::Option* o = sub_->get_option_no_throw(s.key == "model" ? s.key : "--" + s.key);
@@ -254,18 +255,10 @@ void RunFile::apply() {
 }
 
 void RunFile::rethrow(const Error& e) const {
-  const std::string message = std::string(e.what()) + " ";
-  auto names = [&](const std::string& text) {
-    size_t at = message.find(text);
-    return at != std::string::npos && std::string_view(" :,").find(message[at + text.size()]) != std::string::npos;
-  };
-  std::string places;
-  for (const Setting& s : taken_)
-    if (names("--" + s.key) || names(fmt::format("{} '{}'", s.key, s.value)) ||
-        message.starts_with(fmt::format("{} {}:", s.key, s.value)))
-      places += fmt::format("{}{} in {}", places.empty() ? "" : ", ", s.key, s.where);
-  if (places.empty()) throw;
-  throw Error(e.code, fmt::format("{} ({})", e.what(), places), e.remedy);
+  const auto* wrong = dynamic_cast<const OptionError*>(&e);
+  auto s = wrong ? std::ranges::find(taken_, wrong->option, &Setting::key) : taken_.end();
+  if (s == taken_.end()) throw;
+  throw OptionError(Error(e.code, fmt::format("{} ({} in {})", e.what(), s->key, s->where), e.remedy), wrong->option);
 }
 
 std::string run_file_text(const std::map<std::string, std::string>& run, bool json) {

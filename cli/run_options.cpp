@@ -11,6 +11,7 @@
 #include "cli/number.h"
 #include "cli/open_model.h"
 #include "cli/print.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/form.h"
@@ -18,11 +19,11 @@
 #include "data/table.h"
 #include "graph/passes/recompute.h"
 #include "onnx/model.h"
-#include "train/fit.h"
-#include "train/losses.h"
-#include "train/plan.h"
-#include "train/programs.h"
-#include "train/weights.h"
+#include "train/io/weights.h"
+#include "train/run/fit.h"
+#include "train/run/plan.h"
+#include "train/step/programs.h"
+#include "train/task/losses.h"
 
 namespace tutti::cli {
 namespace {
@@ -30,21 +31,6 @@ namespace {
 constexpr int64_t synthetic_samples = 8192;
 
 bool names_file(const std::string& init) { return init.find_first_of("./") != std::string::npos; }
-
-nn::Scheme parse_init(const std::string& name) {
-  static const std::map<std::string, nn::Scheme> known = {{"torch", nn::Scheme::torch_default},
-                                                          {"kaiming_uniform", nn::Scheme::kaiming_uniform},
-                                                          {"kaiming_normal", nn::Scheme::kaiming_normal},
-                                                          {"xavier_uniform", nn::Scheme::xavier_uniform},
-                                                          {"xavier_normal", nn::Scheme::xavier_normal}};
-  if (names_file(name)) return nn::Scheme::torch_default;
-  auto it = known.find(name);
-  if (it == known.end())
-    throw invalid(
-        fmt::format("--init {}: unknown", name),
-        "use one of: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file of weights");
-  return it->second;
-}
 
 /// The numbers of --normalise data.
 std::string measured(const data::Source& train) {
@@ -60,11 +46,12 @@ std::string measured(const data::Source& train) {
 /// Throws for options hidden by hide_training(), and for a random --init if the weights come from a file.
 void RunOptions::refuse_unused() const {
   for (const std::string& option : unused_)
-    if (typed(option)) throw invalid(fmt::format("--{}: has no effect on `tutti {}`", option, subcommand_), "omit it");
+    if (typed(option))
+      throw invalid_option(option, "", fmt::format("has no effect on `tutti {}`", subcommand_), "omit it");
   if (!subcommand_.empty() && typed("init") && !names_file(init))
-    throw invalid(
-        fmt::format("--init {}: has no effect on `tutti {}`, whose weights come from a file", init, subcommand_),
-        "omit it");
+    throw invalid_option("init", init,
+                         fmt::format("has no effect on `tutti {}`, whose weights come from a file", subcommand_),
+                         "omit it");
 }
 
 bool RunOptions::typed(const std::string& option) const {
@@ -108,10 +95,10 @@ void RunOptions::restore(const std::string& path) {
   if (run.contains("description") && run["description"].is_string() && !named("model"))
     description_ = run["description"];
   if (model.empty() && run.contains("model") && run["model"].is_string()) model = run["model"];
-  if (!typed("size") && run.contains("size") && run["size"].is_string()) size = run["size"];
+  if (!typed("size") && run.contains("size") && run["size"].is_string()) chosen.size = run["size"];
   bool known = true;
   try {
-    definition().size(size);
+    definition().size(chosen.size);
   } catch (const Error&) {  // reported by validate()
     known = false;
   }
@@ -136,7 +123,9 @@ void RunOptions::restore(const std::string& path) {
 /// Rethrows with the source of restored options.
 void RunOptions::rethrow(const Error& e) const {
   if (restored_from_.empty()) throw;
-  throw Error(e.code, fmt::format("{} (with the options remembered in {})", e.what(), restored_from_), e.remedy);
+  const Error placed(e.code, fmt::format("{} (with the options remembered in {})", e.what(), restored_from_), e.remedy);
+  if (const auto* wrong = dynamic_cast<const OptionError*>(&e)) throw OptionError(placed, wrong->option);
+  throw placed;
 }
 
 /// The vocabulary of the checkpoint that --init names; "": it has none.
@@ -168,9 +157,9 @@ data::OpenOptions RunOptions::open_options(bool judged, bool labelled) const {
   if (how.vocabulary.empty() && data::takes_option(data, "columns")) how.vocabulary = initial_vocabulary();
   if (typed("tokenizer") || data::takes_tokenizer(data)) how.tokenizer = tokenizer;
   if (data::takes_context(data))
-    how.context = context || !definition().context ? context : definition().context(model_options());
+    how.context = chosen.context || !definition().context ? chosen.context : definition().context(model_options());
   else if (typed("context") && !definition().context)
-    how.context = context;  // an error
+    how.context = chosen.context;  // an error
   return how;
 }
 
@@ -190,8 +179,8 @@ data::Sources RunOptions::read_data(bool judged, bool labelled) try {
   for (const std::string& note : all.test->notes)
     if (std::ranges::find(all.train->notes, note) == all.train->notes.end()) print_err("{}\n", note);
   if (data::is_table_code(vocabulary_) && data::table_code(vocabulary_).scaled && all.train->vocabulary.empty())
-    throw invalid(fmt::format("--data {}: the model was trained on a table, whose numbers it standardises", data),
-                  "give a table: csv:FILE");
+    throw invalid_option("data", data, "the model was trained on a table, whose numbers it standardises",
+                         "give a table: csv:FILE");
   vocabulary_ = all.train->vocabulary;
   if (std::string& normalise = texts.at("normalise"); normalise == "data") normalise = measured(*all.train);
   return all;
@@ -200,13 +189,11 @@ data::Sources RunOptions::read_data(bool judged, bool labelled) try {
 }
 
 ModelOptions RunOptions::model_options() const {
-  return {.size = size,
-          .layers = layers,
-          .net = {.activation = activation, .dropout = dropout, .init = parse_init(init)},
-          .context = context,
-          .data = "--data " + data,
-          .loss = loss,
-          .weights = weights_file().ends_with(".gguf") ? weights_file() : ""};
+  ModelOptions all = chosen;
+  if (!names_file(init)) all.net.init = scheme_named(init);
+  all.data = option_text("data", data);
+  if (weights_file().ends_with(".gguf")) all.weights = weights_file();
+  return all;
 }
 
 const ModelDef& RunOptions::definition() const {
@@ -229,7 +216,8 @@ Task RunOptions::make_task(const data::Source& set, bool scored) const try {
 void RunOptions::start(Trainer& trainer, const data::Source& set) const {
   std::string file = weights_file();
   if (definition().weights) {
-    if (!file.empty()) throw invalid(fmt::format("--init {}: {} contains its own weights", init, model), "omit --init");
+    if (!file.empty())
+      throw invalid_option("init", init, fmt::format("{} contains its own weights", model), "omit --init");
     trainer.start_from(definition().weights(model_options(), set), model);
   } else if (!file.empty()) {
     trainer.start_from(weights(file), file);
@@ -238,23 +226,23 @@ void RunOptions::start(Trainer& trainer, const data::Source& set) const {
 
 void RunOptions::complete() {
   const ModelDef& def = definition();
-  const ModelSize& chosen = def.size(size);
+  const ModelSize& size = def.size(chosen.size);
   if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && tokenizer == "chars")
     tokenizer = "gguf:" + file;
   if (data.empty()) {
-    bool own = chosen.name != "tiny" && !def.data.empty();
+    bool own = size.name != "tiny" && !def.data.empty();
     data = own ? def.data : def.synthetic(model_options(), synthetic_samples);
     data_chosen_ = own;
     data_restored_ = !description_.empty();
   }
-  if (!named("epochs") && !named("steps")) epochs = chosen.epochs;
-  if (!named("schedule")) texts.at("schedule") = chosen.schedule;
+  if (!named("epochs") && !named("steps")) epochs = size.epochs;
+  if (!named("schedule")) texts.at("schedule") = size.schedule;
   auto typed = options_.find("batch");
   if (trainer.batch == 0 && (typed == options_.end() || typed->second->empty()))
-    trainer.batch = fixed_batch().value_or(chosen.batch);
+    trainer.batch = fixed_batch().value_or(size.batch);
   if (optimizer.empty()) {
     optimizer = def.optimizer;
-    if (chosen.lr > 0 && !given("lr")) hyperparameters["lr"] = chosen.lr;
+    if (size.lr > 0 && !given("lr")) hyperparameters["lr"] = size.lr;
   }
 }
 
@@ -267,8 +255,8 @@ void RunOptions::validate() try {
 }
 
 void RunOptions::validate_each() const {
-  auto at_least = [](const char* option, double x, double low) {
-    if (!(x >= low)) throw invalid(fmt::format("{} {}: must be at least {}", option, x, low));
+  auto at_least = [](const std::string& option, double x, double low) {
+    if (!(x >= low)) throw invalid_option(option, x, fmt::format("must be at least {}", low));
   };
   tutti::check(trainer);
   for (auto [option, given] : machine_)  // refuses the values that mean "not set"
@@ -278,29 +266,27 @@ void RunOptions::validate_each() const {
   TrainerOptions parsed;
   parse_texts(parsed, known);
   if (memory_budget > 0 && parsed.recompute > 0)
-    throw invalid(
-        fmt::format("--recompute {}: has no effect with --memory-budget, which determines it", text("recompute")),
-        "omit one of the two");
-  at_least("--epochs", static_cast<double>(epochs), 1);
-  at_least("--steps", static_cast<double>(steps), 0);
-  at_least("--threads", threads, 0);
+    throw invalid_option("recompute", text("recompute"), "has no effect with --memory-budget, which determines it",
+                         "omit one of the two");
+  at_least("epochs", static_cast<double>(epochs), 1);
+  at_least("steps", static_cast<double>(steps), 0);
+  at_least("threads", threads, 0);
   make_optimizer();
   for (const auto& [option, value] : hyperparameters)
-    if (given(option)) at_least(("--" + option).c_str(), *value, 0);
-  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
-  definition().size(size);
-  if (!loss.empty()) find_loss(loss);
-  nn::activation(activation);
+    if (given(option)) at_least(option, *value, 0);
+  definition().size(chosen.size);
+  check(chosen);
   definition().check(model_options());
   if (steps > 0 && epochs != 1 && typed("steps") && typed("epochs"))  // run files name both
-    throw invalid(fmt::format("--epochs {}: has no effect with --steps {}", epochs, steps), "omit one of the two");
+    throw invalid_option("epochs", epochs, fmt::format("has no effect with --steps {}", steps), "omit one of the two");
 }
 
 /// Whether the model accepts this option; true for options that do not belong to the model.
 bool RunOptions::takes_effect(const std::string& option, const std::string& value) const {
-  static const std::set<std::string> of_models = {"layers", "activation", "dropout", "loss", "init"};
-  if (!of_models.contains(option) || (option == "init" && names_file(value))) return true;
-  return definition().takes_option(option, size);
+  if (option == "init" && names_file(value)) return true;
+  for (const ModelOption& o : tutti::model_options())
+    if (o.name == option && o.scope == ModelOption::Scope::listed) return o.applies(definition(), chosen.size);
+  return true;
 }
 
 bool RunOptions::given(const std::string& option) const {
@@ -322,8 +308,9 @@ Optimizer RunOptions::make_optimizer() const {
   }
   for (const auto& [option, value] : hyperparameters)  // 0 is accepted by optimizers without it
     if (given(option) && *value != 0 && !known.contains(option) && !restored_options_.contains(option))
-      throw invalid(fmt::format("--{} is not a hyperparameter of {}", option, optimizer),
-                    fmt::format("{} has --{}", optimizer, fmt::join(known, ", --")));
+      throw OptionError(invalid(fmt::format("--{} is not a hyperparameter of {}", option, optimizer),
+                                fmt::format("{} has --{}", optimizer, fmt::join(known, ", --"))),
+                        option);
   check(o);
   return o;
 }
@@ -337,14 +324,14 @@ OptionTexts RunOptions::effective_texts() const {
 }
 
 TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
-  const ModelSize& chosen = definition().size(size);
+  const ModelSize& size = definition().size(chosen.size);
   TrainerOptions t = trainer;
   t.optimizer = make_optimizer();
   parse_texts(t, effective_texts(), total_steps > 0 ? total_steps : -1);
-  t.eval_batch = fixed_batch().value_or(chosen.eval_batch);
+  t.eval_batch = fixed_batch().value_or(size.eval_batch);
   // Logits of a large vocabulary need much memory: a smaller training batch also limits the evaluation batch.
   int64_t part = trainer.batch / parts_of(trainer);
-  if (definition().context && part > 0 && part < chosen.batch) t.eval_batch = std::min(t.eval_batch, part);
+  if (definition().context && part > 0 && part < size.batch) t.eval_batch = std::min(t.eval_batch, part);
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;

@@ -8,9 +8,9 @@
 
 #include "cli/command.h"
 #include "data/tokenizer.h"
-#include "train/model.h"
-#include "train/trainer.h"
-#include "train/trainer_option.h"
+#include "train/run/trainer.h"
+#include "train/run/trainer_option.h"
+#include "train/task/model_option.h"
 
 namespace tutti::cli {
 
@@ -21,13 +21,12 @@ struct RunOptions {
   /// The options that the trainer has records of. Batch 0: the model's.
   TrainerOptions trainer{.batch = 0, .augment = "none"};
   OptionTexts texts = default_texts();  ///< of those with a parser
-  std::string model, size, layers, activation = "relu", init = "torch", data;
+  std::string model, init = "torch", data;
+  ModelOptions chosen;     ///< the options that model_options() has records of, but for init
   data::OpenOptions open;  ///< the options of data_options(), for reading --data
   std::string tokenizer = "chars";
-  double dropout = 0;
-  int64_t context = 0, epochs = 1, steps = 0;
+  int64_t epochs = 1, steps = 0;
   uint64_t memory_budget = 0;  ///< bytes; 0: none
-  std::string loss;            ///< of a model from a file; "": the file's
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   std::string device = "auto", fallback;
@@ -106,6 +105,7 @@ struct RunOptions {
  private:
   void declare(CLI::Option* option, const char* group);
   void add_model(CLI::App& sub);
+  void add_model_options(CLI::App& sub, std::string_view group);
   void add_data(CLI::App& sub);
   void add_trainer(CLI::App& sub);
   void add_training(CLI::App& sub);

@@ -7,7 +7,6 @@
 #include "cli/open_model.h"
 #include "cli/run_options.h"
 #include "data/form.h"
-#include "train/losses.h"
 
 namespace tutti::cli {
 namespace {
@@ -18,6 +17,16 @@ std::string listed(const All& all, F&& text, const char* separator) {
   std::vector<std::string> parts;
   for (const auto& one : all) parts.push_back(text(one));
   return fmt::format("{}", fmt::join(parts, separator));
+}
+
+/// Checks that the text is a number of the type V, if that is one.
+template <class V>
+CLI::Option* checked(CLI::Option* option, const V&) {
+  if constexpr (std::is_same_v<V, double>)
+    option->check(real);
+  else if constexpr (std::is_integral_v<V>)
+    option->check(whole<V>);
+  return option;
 }
 
 }  // namespace
@@ -72,20 +81,24 @@ void RunOptions::add_model(CLI::App& sub) {
   declare(sub.add_option("model", model,
                          fmt::format("A built-in model (`tutti help models`), or the path of {}", model_files)),
           m);
-  declare(sub.add_option("--size", size, "Model size (`tutti models` lists the sizes; default: the first)"), m);
-  declare(sub.add_option("--layers", layers, "Layer sizes of the mlp, input first (default: 784,512,256,10)"), m);
-  declare(sub.add_option("--activation", activation,
-                         "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"),
-          m);
-  declare(sub.add_option("--dropout", dropout, "Dropout probability after each hidden layer, in [0, 1)")->check(real),
-          m);
-  declare(
-      sub.add_option("--loss", loss, "Loss of a model from a file, instead of the file's own (`tutti help losses`)"),
-      m);
-  declare(sub.add_option("--init", init,
-                         "Initial weights: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a "
-                         "file with weights of the model (safetensors, the index of several, .npz, GGUF, or ONNX)"),
-          m);
+  add_model_options(sub, m);
+}
+
+void RunOptions::add_model_options(CLI::App& sub, std::string_view group) {
+  for (const ModelOption& option : tutti::model_options()) {
+    if (option.group != group) continue;
+    const std::string flag = fmt::format("--{}", option.name);
+    declare(std::visit(
+                [&](auto field) {
+                  using V = std::remove_cvref_t<decltype(field(chosen))>;
+                  if constexpr (std::is_same_v<V, nn::Scheme>)
+                    return sub.add_option(flag, init, option.doc);
+                  else
+                    return checked(sub.add_option(flag, field(chosen), option.doc), V{});
+                },
+                option.field),
+            group.data());
+  }
 }
 
 void RunOptions::add_data(CLI::App& sub) {
@@ -96,9 +109,7 @@ void RunOptions::add_data(CLI::App& sub) {
                          fmt::format("{} (`tutti help data`; default: the model's)", fmt::join(kinds, ", "))),
           d);
   for (CLI::Option* option : add_data_options(sub, open)) declare(option, d);
-  declare(
-      sub.add_option("--context", context, "Tokens per text sample (0: the model's default)")->check(whole<int64_t>),
-      d);
+  add_model_options(sub, d);
   declare(sub.add_option("--tokenizer", tokenizer,
                          "Text tokenizer: bytes, chars, bpe:FOLDER (GPT-2's vocab.json and merges.txt), or gguf:FILE"),
           d);
@@ -151,12 +162,7 @@ void RunOptions::add_trainer(CLI::App& sub) {
           if constexpr (std::is_same_v<V, bool>) {
             return sub.add_flag(flag, value, option.doc);
           } else {
-            CLI::Option* o = sub.add_option(flag, value, option.doc);
-            if constexpr (std::is_same_v<V, double>)
-              o->check(real);
-            else if constexpr (std::is_integral_v<V>)
-              o->check(whole<V>);
-            return o;
+            return checked(sub.add_option(flag, value, option.doc), V{});
           }
         },
         option.field);

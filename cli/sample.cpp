@@ -5,6 +5,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
+#include "core/base/option_text.h"
 #include "data/files/png.h"
 
 namespace tutti::cli {
@@ -21,9 +22,9 @@ struct SampleCommand {
     run.restore(file);
     run.validate();
     check_target("--output", output);
-    if (output == "-") throw invalid("--output -: an image cannot be written to stdout", "name a file");
-    if (count < 1 || count > 1024) throw invalid(fmt::format("--count {}: must be from 1 to 1024", count));
-    if (steps < 0) throw invalid(fmt::format("--steps {}: must be at least 1", steps), "omit --steps");
+    if (output == "-") throw invalid_option("output", "-", "an image cannot be written to stdout", "name a file");
+    if (count < 1 || count > 1024) throw invalid_option("count", count, "must be from 1 to 1024");
+    if (steps < 0) throw invalid_option("steps", steps, "must be at least 1", "omit --steps");
     const ModelDef& model = run.definition();
     if (!model.sampler) {
       std::vector<std::string> others;

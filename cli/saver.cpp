@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "data/files/file_lock.h"
 
@@ -49,8 +50,8 @@ void SaveClock::parse(const std::string& every) {
   double factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   bool whole = unit.empty() && number == std::floor(number) && number < 1e9;
   if (error != std::errc() || !(number > 0) || (factor == 0 && !whole))
-    throw invalid(fmt::format("--save-every {}: expected a number of steps or a time", every),
-                  "for example 500 (steps), 90s, 10m or 2h");
+    throw invalid_option("save-every", every, "expected a number of steps or a time",
+                         "for example 500 (steps), 90s, 10m or 2h");
   if (unit.empty())
     steps_ = static_cast<int64_t>(number);
   else

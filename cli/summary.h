@@ -1,6 +1,6 @@
 // The table of a model's layers for `tutti train --summary`.
 #pragma once
-#include "train/summary.h"
+#include "train/step/summary.h"
 
 namespace tutti::cli {
 

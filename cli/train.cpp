@@ -11,20 +11,20 @@
 #include "cli/print.h"
 #include "cli/summary.h"
 #include "cli/train_command.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "data/files/file_lock.h"
-#include "train/fit.h"
-#include "train/plan.h"
+#include "train/run/fit.h"
+#include "train/run/plan.h"
 
 namespace tutti::cli {
 
 void TrainCommand::check_overfit() const {
   if (!overfit) return;
   if (*overfit < 1)
-    throw invalid(fmt::format("--overfit {}: the maximum number of steps must be at least 1", *overfit), "1 or more");
+    throw invalid_option("overfit", *overfit, "the maximum number of steps must be at least 1", "1 or more");
   for (const char* option : {"steps", "epochs", "patience", "target", "keep-best", "save-every"})
-    if (run.typed(option))
-      throw invalid(fmt::format("--{}: has no effect with --overfit", option), "omit one of the two");
+    if (run.typed(option)) throw invalid_option(option, "", "has no effect with --overfit", "omit one of the two");
   for (const auto& [option, value] : {Target{"--resume", &resume},
                                       {"--checkpoint", &checkpoint},
                                       {"--adapters", &adapters},
@@ -37,23 +37,22 @@ void TrainCommand::check_overfit() const {
 
 void TrainCommand::check_options() const {
   if (keep_best && no_eval)
-    throw invalid("--keep-best: needs the test loss, which --no-eval does not compute",
-                  "omit --keep-best or --no-eval");
+    throw invalid_option("keep-best", "", "needs the test loss, which --no-eval does not compute",
+                         "omit --keep-best or --no-eval");
   check_overfit();
-  if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint cannot be written to stdout", "name a file");
+  if (checkpoint == "-")
+    throw invalid_option("checkpoint", "-", "a checkpoint cannot be written to stdout", "name a file");
   if (patience < 0 || (patience > 0 && no_eval))
-    throw invalid(fmt::format("--patience {}: must be at least 1, and needs the test loss", patience),
-                  "use 1 or more, without --no-eval");
+    throw invalid_option("patience", patience, "must be at least 1, and needs the test loss",
+                         "use 1 or more, without --no-eval");
   Goal::parse(target);
   if (no_eval && !target.empty())
-    throw invalid(fmt::format("--target {}: needs evaluation on the test set", target), "omit --target or --no-eval");
+    throw invalid_option("target", target, "needs evaluation on the test set", "omit --target or --no-eval");
   if (no_eval && parse_plateau(run.text("schedule")))
-    throw invalid(
-        fmt::format("--schedule {}: needs the test loss, which --no-eval does not compute", run.text("schedule")),
-        "omit --schedule or --no-eval");
+    throw invalid_option("schedule", run.text("schedule"), "needs the test loss, which --no-eval does not compute",
+                         "omit --schedule or --no-eval");
   if (keep < 1)
-    throw invalid(fmt::format("--keep {}: must be at least 1, because the newest checkpoint is always kept", keep),
-                  "1 or more");
+    throw invalid_option("keep", keep, "must be at least 1, because the newest checkpoint is always kept", "1 or more");
   if (checkpoint.empty() && (keep > 1 || keep_best || !save_every.empty()))
     throw invalid(fmt::format("{}: has no effect without --checkpoint", keep_best  ? "--keep-best"
                                                                         : keep > 1 ? "--keep"
@@ -66,11 +65,10 @@ void TrainCommand::check_options() const {
     check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
                              Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!adapters.empty() && !run.trainer_options().lora)
-    throw invalid(fmt::format("--adapters {}: the run trains no adapters", adapters), "enable adapters: --lora 8");
-  if (norms < 0) throw invalid(fmt::format("--norms {}: expected a number of steps", norms), "0 or more");
+    throw invalid_option("adapters", adapters, "the run trains no adapters", "enable adapters: --lora 8");
+  if (norms < 0) throw invalid_option("norms", norms, "expected a number of steps", "0 or more");
   if (norms > 0 && log_dir.empty())
-    throw invalid(fmt::format("--norms {}: has no effect without --log-dir, which writes them", norms),
-                  "add --log-dir DIR");
+    throw invalid_option("norms", norms, "has no effect without --log-dir, which writes them", "add --log-dir DIR");
 }
 
 void TrainCommand::check_ranks() const {

@@ -12,7 +12,7 @@
 #include "cli/run_options.h"
 #include "cli/saver.h"
 #include "cli/world_run.h"
-#include "train/run_log.h"
+#include "train/run/run_log.h"
 
 namespace tutti::cli {
 

@@ -10,9 +10,10 @@
 #include "cli/signals.h"
 #include "cli/top/running.h"
 #include "cli/train_command.h"
+#include "core/base/option_text.h"
 #include "data/files/checkpoint.h"
-#include "train/plan.h"
-#include "train/weights.h"
+#include "train/io/weights.h"
+#include "train/run/plan.h"
 
 namespace tutti::cli {
 namespace {
@@ -33,9 +34,9 @@ int64_t TrainCommand::steps_per_epoch(const data::Source& set) const {
 int64_t TrainCommand::total_steps(const data::Source& set) const {
   int64_t per_epoch = steps_per_epoch(set);
   if (per_epoch == 0)
-    throw invalid(fmt::format("--batch {}: the training set of --data {} has {} samples", run.trainer.batch, run.data,
-                              set.size()),
-                  fmt::format("--batch {} or less", set.size()));
+    throw invalid_option("batch", run.trainer.batch,
+                         fmt::format("the training set of --data {} has {} samples", run.data, set.size()),
+                         fmt::format("--batch {} or less", set.size()));
   // Parts are numbered with an i32, too.
   const int64_t most = std::numeric_limits<int32_t>::max() / parts_of(run.trainer);
   if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
@@ -50,8 +51,9 @@ int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
   if (CheckpointHeader header = read_checkpoint_header(resume); header.metadata.contains("best"))
     best.restore(header.metadata.at("best"));
   if (run.named("seed") && run.trainer.seed != trainer.seed())
-    throw invalid(fmt::format("--seed {}: the resumed run in {} has seed {}", run.trainer.seed, resume, trainer.seed()),
-                  "omit --seed: a resumed run keeps its seed");
+    throw invalid_option("seed", run.trainer.seed,
+                         fmt::format("the resumed run in {} has seed {}", resume, trainer.seed()),
+                         "omit --seed: a resumed run keeps its seed");
   run.trainer.seed = trainer.seed();
   const Position before = trainer.position();
   const int64_t of_epochs = trainer.steps_left(set, run.epochs);  // also updates position()
@@ -129,7 +131,7 @@ class EpochLoop {
         total_(total),
         progress_(progress),
         saver_(command.checkpoint, command.keep, command.keep_best),
-        size_(command.run.definition().size(command.run.size).name),
+        size_(command.run.definition().size(command.run.chosen.size).name),
         due_(command.save_every, trainer.steps()),
         goal_(Goal::parse(command.target)) {
     saver_.began_from(command.resume);

@@ -11,6 +11,7 @@
 #include "cli/print.h"
 #include "cli/signals.h"
 #include "core/base/cpus.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "core/world/launch.h"
 
@@ -51,10 +52,11 @@ void WorldRun::add_to(CLI::App& sub) {
 }
 
 void WorldRun::open() {
-  if (!(timeout_ > 0)) throw invalid(fmt::format("--world-timeout {}: must be more than 0", timeout_), "such as 60");
+  if (!(timeout_ > 0)) throw invalid_option("world-timeout", timeout_, "must be more than 0", "such as 60");
   if (this_launch().ranks < 2) {
     if (!option_->empty())
-      throw invalid("--world-timeout: has no effect on a single process", "start several: mpiexec -n 2 tutti train …");
+      throw invalid_option("world-timeout", "", "has no effect on a single process",
+                           "start several: mpiexec -n 2 tutti train …");
     return;
   }
   world_ = meet({.timeout = timeout_, .interrupted = interrupted});
@@ -67,9 +69,10 @@ std::string WorldRun::device(const std::string& list) const {
   std::vector<std::string> names = split(list, ',');
   if (names.size() < 2 || !std::ranges::all_of(names, is_plain)) return list;
   if (names.size() != static_cast<size_t>(ranks()))
-    throw invalid(fmt::format("--device {}: {} devices for {} rank{}", list, names.size(), ranks(), alone() ? "" : "s"),
-                  fmt::format("name one device, or one for each rank{}",
-                              alone() ? fmt::format(": mpiexec -n {} tutti train …", names.size()) : ""));
+    throw invalid_option("device", list,
+                         fmt::format("{} devices for {} rank{}", names.size(), ranks(), alone() ? "" : "s"),
+                         fmt::format("name one device, or one for each rank{}",
+                                     alone() ? fmt::format(": mpiexec -n {} tutti train …", names.size()) : ""));
   return names[static_cast<size_t>(world_->rank())];
 }
 

@@ -7,7 +7,7 @@
 #include "core/world/agree.h"
 #include "core/world/world.h"
 #include "data/source.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::cli {
 

@@ -1,6 +1,6 @@
 # Writes OUT.cpp with the function FUNCTION() that lists the records of type TYPE ("const TYPE name{" at the start of a line)
 # of FOLDER/*.cpp, in the order of their files. A file without a record, or with one that reads otherwise, fails the build.
-# Run as a script: -DFOLDER=… -DTYPE=ModelDef -DNAMESPACE=tutti -DHEADER=train/model.h -DFUNCTION=all_models -DOUT=….cpp
+# Run as a script: -DFOLDER=… -DTYPE=ModelDef -DNAMESPACE=tutti -DHEADER=train/task/model.h -DFUNCTION=all_models -DOUT=….cpp
 include("${CMAKE_CURRENT_LIST_DIR}/Collected.cmake")
 file(GLOB files "${FOLDER}/*.cpp")
 list(SORT files)

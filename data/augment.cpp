@@ -51,18 +51,20 @@ Augment::Augment(const std::string& list) {
       if (t->name == words[0]) found = t;
     }
     if (!found)
-      throw invalid(fmt::format("{}: unknown augmentation '{}'", option_text("augment", list), words[0]),
-                    did_you_mean(words[0], names));
+      throw invalid_option("augment", list, fmt::format("unknown augmentation '{}'", words[0]),
+                           did_you_mean(words[0], names));
     bool takes = found->most > found->least;
     std::optional<double> number = words.size() == 1 ? found->usual : parse_number<double>(words[1]);
     bool fits = words.size() == 1 || (words.size() == 2 && takes && number && *number >= found->least &&
                                       *number <= found->most && (!found->whole || *number == std::floor(*number)));
     if (!fits)
-      throw invalid(fmt::format("{}: '{}', expected {}", option_text("augment", list), part,
-                                takes ? fmt::format("{}:N with {} N from {} to {}", found->name,
-                                                    found->whole ? "an integer" : "a number", found->least, found->most)
-                                      : fmt::format("{} without a number", found->name)),
-                    "use " + found->doc);
+      throw invalid_option(
+          "augment", list,
+          fmt::format("'{}', expected {}", part,
+                      takes ? fmt::format("{}:N with {} N from {} to {}", found->name,
+                                          found->whole ? "an integer" : "a number", found->least, found->most)
+                            : fmt::format("{} without a number", found->name)),
+          "use " + found->doc);
     steps_.emplace_back(found, *number);
   }
 }
@@ -83,9 +85,10 @@ void Augment::check(const Source& set) const {
     if (!step->below) continue;
     int64_t height = image.shape[1], width = image.shape[2], limit = step->below(height, width);
     if (number >= static_cast<double>(limit))
-      throw invalid(
-          fmt::format("{}: the value is too large, it could remove whole images: the images of {} have {}x{} pixels",
-                      option_text("augment", fmt::format("{}:{}", step->name, number)), set.name, width, height),
+      throw invalid_option(
+          "augment", fmt::format("{}:{}", step->name, number),
+          fmt::format("the value is too large, it could remove whole images: the images of {} have {}x{} pixels",
+                      set.name, width, height),
           limit > 1 ? fmt::format("use {}:{} or less", step->name, limit - 1) : "omit it");
   }
   for (const Column& c : columns) {

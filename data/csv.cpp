@@ -72,8 +72,8 @@ const char* const csv_format_doc =
 CsvFormat parse_csv_format(const std::string& text) {
   CsvFormat format;
   auto refuse = [&](const std::string& word) {
-    return invalid(fmt::format("{}: unknown '{}'", option_text("csv", text), word),
-                   "use a list of no-header, separator:tab, comment:#, latin-1");
+    return invalid_option("csv", text, fmt::format("unknown '{}'", word),
+                          "use a list of no-header, separator:tab, comment:#, latin-1");
   };
   for (const std::string& word : split(text, ',')) {
     size_t colon = word.find(':');

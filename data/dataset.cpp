@@ -156,16 +156,14 @@ TensorSet subset(const Source& source, std::span<const int32_t> samples) {
 TrainTestSplit test_split(int64_t samples, double fraction) {
   int64_t tests = fraction == 0 ? samples / 10 : static_cast<int64_t>(fraction * static_cast<double>(samples));
   if (fraction < 0 || fraction >= 1 || !(fraction == fraction))
-    throw invalid(option_text("test-fraction", fraction) + ": must be above 0 and below 1",
-                  option_text("test-fraction", 0.2));
+    throw invalid_option("test-fraction", fraction, "must be above 0 and below 1", option_text("test-fraction", 0.2));
   std::vector<int32_t> order = shuffled_order(samples, 0, 0);
   auto middle = order.end() - static_cast<std::ptrdiff_t>(std::clamp<int64_t>(tests, 1, samples - 1));
   return {{order.begin(), middle}, {middle, order.end()}};
 }
 
 Error has_test_set(const std::string& what, double fraction) {
-  return invalid(fmt::format("{}: {} has a test set of its own", option_text("test-fraction", fraction), what),
-                 "omit it");
+  return invalid_option("test-fraction", fraction, fmt::format("{} has a test set of its own", what), "omit it");
 }
 
 Sources divide(const Source& all, const TrainTestSplit& parts) {
@@ -205,36 +203,41 @@ namespace {
 Sources open_both(const DataForm& form, const std::string& spec, OpenOptions options) {
   std::string test = std::exchange(options.test_data, "");
   if (options.test_fraction != 0)
-    throw invalid(
-        option_text("test-fraction", options.test_fraction) + ": has no effect with " + option_text("test-data", test),
-        "omit one of the two");
+    throw invalid_option("test-fraction", options.test_fraction, "has no effect with " + option_text("test-data", test),
+                         "omit one of the two");
   options.whole = true;
   Sources all = form.open(spec, options);
   options.vocabulary = all.train->vocabulary;
   options.columns = options.drop = "";  // the vocabulary names the columns
-  all.test = open_data(test, options).test;
+  try {
+    all.test = open_data(test, options).test;
+  } catch (const OptionError& e) {
+    if (e.option != "data") throw;
+    throw OptionError(e, "test-data");
+  }
   if (all.test->columns() != all.train->columns()) {
     std::vector<std::string> found, wanted;
     for (const Column& c : all.test->columns()) found.push_back(fmt::format("{} {}", c.name, to_string(c.type)));
     for (const Column& c : all.train->columns()) wanted.push_back(fmt::format("{} {}", c.name, to_string(c.type)));
-    throw invalid(fmt::format("{}: its columns are {}, but those of {} are {}", option_text("test-data", test),
-                              fmt::join(found, ", "), spec, fmt::join(wanted, ", ")),
-                  "use a test set with the same columns and classes");
+    throw invalid_option("test-data", test,
+                         fmt::format("its columns are {}, but those of {} are {}", fmt::join(found, ", "), spec,
+                                     fmt::join(wanted, ", ")),
+                         "use a test set with the same columns and classes");
   }
   return all;
 }
 
 }  // namespace
 
-Sources open_data(const std::string& spec, const OpenOptions& options) {
+Sources open_data(const std::string& spec, const OpenOptions& options) try {
   const DataForm& form = form_of(spec);
   for (const DataOption& o : data_options())
     if (o.given(options) && !form.takes.contains(o.name)) {
       std::vector<std::string> others;
       for (const DataForm* f : all_data_forms())
         if (f->takes.contains(o.name)) others.push_back(f->name);
-      throw invalid(fmt::format("{}: has no effect on data '{}'", option_text(o.name), spec),
-                    fmt::format("omit it, or use data of the form {}", alternatives(others)));
+      throw invalid_option(o.name, "", fmt::format("has no effect on data '{}'", spec),
+                           fmt::format("omit it, or use data of the form {}", alternatives(others)));
     }
   auto refuse = [&](const std::string& option, bool DataForm::*takes) {
     std::vector<std::string> others;
@@ -249,6 +252,10 @@ Sources open_data(const std::string& spec, const OpenOptions& options) {
     refuse(option_text("tokenizer", options.tokenizer), &DataForm::takes_tokenizer);
   return options.test_data.empty() ? form.open(with_new_name(spec), options)
                                    : open_both(form, with_new_name(spec), options);
+} catch (const OptionError&) {
+  throw;
+} catch (const Error& e) {
+  throw OptionError(e, "data");
 }
 
 bool takes_context(const std::string& spec) { return form_of(spec).takes_context; }

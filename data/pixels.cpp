@@ -15,9 +15,9 @@ Column images_of(const Source& set) {
   for (const Column& c : set.columns())
     if (c.name == "input" && c.type.shape.size() == 3 && (c.type.dtype == DType::u8 || c.type.dtype == DType::f32))
       return c;
-  throw invalid(fmt::format("{}: {} has no images: the column \"input\" must be u8 or f32 [C, H, W]",
-                            option_text("normalise", "data"), set.name),
-                "give MEAN:STD, or omit it for this data");
+  throw invalid_option("normalise", "data",
+                       fmt::format("{} has no images: the column \"input\" must be u8 or f32 [C, H, W]", set.name),
+                       "give MEAN:STD, or omit it for this data");
 }
 
 }  // namespace
@@ -57,9 +57,11 @@ Pixels pixels_of(const Source& set, int64_t most) {
     p.mean.push_back(scale * (shift[c] + mean));
     p.deviation.push_back(scale * std::sqrt(std::max(variance, 0.0)));
     if (!(static_cast<float>(p.deviation[c]) > 0) || !std::isfinite(p.deviation[c]))
-      throw invalid(fmt::format("{}: channel {} of {} has the standard deviation {}, which must be finite and above 0",
-                                option_text("normalise", "data"), c, set.name, p.deviation[c]),
-                    "give the values: MEAN:STD");
+      throw invalid_option(
+          "normalise", "data",
+          fmt::format("channel {} of {} has the standard deviation {}, which must be finite and above 0", c, set.name,
+                      p.deviation[c]),
+          "give the values: MEAN:STD");
   }
   return p;
 }

@@ -28,8 +28,7 @@ std::vector<double> quantiles(double alpha) {
 
 void Mixup::check(double alpha) {
   if (alpha != 0 && !(alpha >= 0.01 && alpha <= 1000))
-    throw invalid(fmt::format("{}: expected 0 or a number from 0.01 to 1000", option_text("mixup", alpha)),
-                  "0.2 is usual");
+    throw invalid_option("mixup", alpha, "expected 0 or a number from 0.01 to 1000", "0.2 is usual");
 }
 
 Mixup Mixup::drawn(Value seed, Value step, int64_t n, double alpha, DType dtype) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions/convolution.h"
 #include "graph/functions/elementwise.h"
@@ -210,7 +211,9 @@ Activation activation(const std::string& name) {
     if (name == key) return make();
     names.push_back(key);
   }
-  throw invalid(fmt::format("unknown activation '{}'", name), fmt::format("use one of: {}", fmt::join(names, ", ")));
+  throw OptionError(
+      invalid(fmt::format("unknown activation '{}'", name), fmt::format("use one of: {}", fmt::join(names, ", "))),
+      "activation");
 }
 
 Sequential::Sequential(std::vector<Layer> layers) {

@@ -22,8 +22,8 @@ const std::map<std::string, Normalise> known = {
 };
 
 Error bad(const std::string& text, const std::string& why) {
-  return invalid(
-      fmt::format("{}: {}", option_text("normalise", text), why),
+  return invalid_option(
+      "normalise", text, fmt::format("{}", why),
       "give MEAN:STD, either one for all channels (0.5:0.25) or one per channel (0.49,0.48,0.45:0.25,0.24,0.26)");
 }
 
@@ -65,10 +65,11 @@ void Normalise::check_bytes() const {
   // 1e-3.
   for (size_t c = 0; c < mean.size(); ++c)
     if (mean[c] < 0 || mean[c] > 1 || std[c] < 1e-3 || std[c] > 1)
-      throw invalid(
-          fmt::format("{}: u8 pixels are scaled to [0, 1] first, so the mean must be in [0, 1] and the standard "
+      throw invalid_option(
+          "normalise", text(),
+          fmt::format("u8 pixels are scaled to [0, 1] first, so the mean must be in [0, 1] and the standard "
                       "deviation in [0.001, 1]; given {} and {}",
-                      option_text("normalise", text()), mean[c], std[c]),
+                      mean[c], std[c]),
           mean[c] > 1 ? "divide values for pixels from 0 to 255 by 255" : "give values for pixels from 0 to 1");
 }
 
@@ -77,9 +78,9 @@ Value Normalise::operator()(Value x) const {
   if (mean.size() == 1) return (x - mean[0]) / std[0];
   int64_t channels = x.shape()[1];
   if (channels != static_cast<int64_t>(mean.size()))
-    throw invalid(fmt::format("{}: values for {} channels, but the images have {}", option_text("normalise", text()),
-                              mean.size(), channels),
-                  fmt::format("give one value, or {}", channels));
+    throw invalid_option("normalise", text(),
+                         fmt::format("values for {} channels, but the images have {}", mean.size(), channels),
+                         fmt::format("give one value, or {}", channels));
   return (x - per_channel(x, mean)) / per_channel(x, std);
 }
 
@@ -89,13 +90,12 @@ std::optional<Normalise> parse_normalise(const std::string& text) {
   if (text == "none") return {};
   if (auto it = known.find(text); it != known.end()) return it->second;
   if (text == "data")
-    throw invalid(option_text("normalise", "data") + ": there is no training set to measure",
-                  "give the values: MEAN:STD");
+    throw invalid_option("normalise", "data", "there is no training set to measure", "give the values: MEAN:STD");
   std::vector<std::string> parts = fields(text, ':');
   if (parts.size() != 2) {
     std::vector<std::string> names = {"none", "data", "MEAN:STD"};
     for (const auto& [name, n] : known) names.push_back(name);
-    throw invalid(fmt::format("{}: unknown", option_text("normalise", text)), did_you_mean(text, names));
+    throw invalid_option("normalise", text, "unknown", did_you_mean(text, names));
   }
   Normalise n{numbers(text, parts[0]), numbers(text, parts[1])};
   n.check();

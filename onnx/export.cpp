@@ -5,8 +5,8 @@
 #include "data/files/checkpoint.h"
 #include "onnx/raise.h"
 #include "onnx/write.h"
-#include "train/resume.h"
-#include "train/weights.h"
+#include "train/io/weights.h"
+#include "train/run/resume.h"
 
 namespace tutti::onnx {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "onnx/model.h"
-#include "train/task.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
+#include "train/task/task.h"
 
 namespace tutti::onnx {
 

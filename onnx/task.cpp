@@ -15,8 +15,8 @@
 #include "nn/module.h"
 #include "onnx/batch_axes.h"
 #include "onnx/lower.h"
-#include "train/losses.h"
-#include "train/programs.h"
+#include "train/step/programs.h"
+#include "train/task/losses.h"
 
 namespace tutti::onnx {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "onnx/model.h"
-#include "train/model.h"
-#include "train/task.h"
+#include "train/task/model.h"
+#include "train/task/task.h"
 
 namespace tutti::onnx {
 

@@ -17,7 +17,7 @@ struct TuttiExecutable {
   TuttiSession* session;
   std::unique_ptr<tutti::sdk::Executable> impl;
   size_t feeds;
-  bool prepared = false, staged = false, profiled = false, ran = false;
+  bool prepared = false, staged = false, profiled = false;
   std::vector<tutti::sdk::KernelTime> times;  // last result of `times`
   std::vector<TuttiNodeTime> raw_times;
 };
@@ -277,7 +277,6 @@ int32_t call_run(TuttiExecutable* executable, uint64_t* ticket, TuttiError* erro
                     "call stage before each run");
     executable->staged = false;
     *ticket = executable->impl->run();
-    executable->ran = true;
   });
 }
 
@@ -287,7 +286,6 @@ int32_t call_times(TuttiExecutable* executable, TuttiArray* out, TuttiError* err
     need(out, "times", "the array");
     *out = {nullptr, 0, sizeof(TuttiNodeTime)};
     if (!executable->profiled) throw invalid("times: compile was not given TUTTI_OPT_PROFILE");
-    if (!executable->ran) throw invalid("times: the executable has not run yet");
     executable->times = executable->impl->times();
     std::vector<TuttiNodeTime>& raw = executable->raw_times;
     raw.clear();

@@ -36,8 +36,9 @@ class Executable {
   virtual void stage(std::span<void*> feeds) = 0;
   /// Enqueues one step; the ticket grows with every run of the session.
   virtual uint64_t run() = 0;
-  /// Kernel times of the last run, ordered by `start`; waits for the run. Called only after a run and if compile was
-  /// given TUTTI_OPT_PROFILE. Throws Error(declined) unless overridden.
+  /// Kernel times of the last run, ordered by `start`; waits for the run. Before the first run: the kernels that a run
+  /// starts, with zero times. Called only if compile was given TUTTI_OPT_PROFILE. Throws Error(declined) unless
+  /// overridden.
   virtual std::vector<KernelTime> times();
 };
 

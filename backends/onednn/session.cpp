@@ -53,13 +53,14 @@ class CpuExecutable : public sdk::Executable {
   }
 
   std::vector<sdk::KernelTime> times() override {
-    std::vector<sdk::KernelTime> all = {{TUTTI_NONE, moments_[0], took(0), "threads bound to their processors"}};
-    for (size_t k = 0; k < plan_.steps.size(); ++k) {
-      const Step& s = plan_.steps[k];
+    std::vector<sdk::KernelTime> all;
+    for (const Step& s : plan_.steps) {
       const std::string& by = s.kernel->implementation;
-      all.push_back(
-          {s.node, moments_[k + 1], took(k + 1), by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
+      all.push_back({s.node, 0, 0, by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
     }
+    if (runs_ == 0) return all;
+    for (size_t k = 0; k < all.size(); ++k) all[k].start = moments_[k + 1], all[k].nanoseconds = took(k + 1);
+    all.insert(all.begin(), {TUTTI_NONE, moments_[0], took(0), "threads bound to their processors"});
     size_t last = plan_.steps.size() + 1;
     all.push_back({TUTTI_NONE, moments_[last], took(last), "threads let go"});
     return all;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/file.h"
@@ -100,7 +101,7 @@ void sort_by(std::vector<RunRecord>& runs, const std::string& key) {
   if (std::ranges::none_of(runs, [&](const RunRecord& r) { return r.number(key).has_value(); })) {
     std::vector<std::string> known = metrics_of(runs);
     for (const Column& c : columns) known.emplace_back(c.key);
-    throw invalid(fmt::format("--sort {}: no run has this number", key), did_you_mean(key, known));
+    throw invalid_option("sort", key, "no run has this number", did_you_mean(key, known));
   }
   const double sign = smaller_is_better(key) ? 1 : -1;
   auto rank = [&](const RunRecord& r) {

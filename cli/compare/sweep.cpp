@@ -15,6 +15,7 @@
 #include "cli/print.h"
 #include "cli/run_file.h"
 #include "cli/signals.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "core/runtime/child_process.h"
 #include "data/file.h"
@@ -90,8 +91,8 @@ struct SweepCommand {
     for (const Setting& s : fixed) options[s.key] = s.value;
     const std::string text = run_file_text(options, false), path = output + "/fixed.toml";
     if (fs::exists(path) && data::read_file(path, "") != text)
-      throw invalid(fmt::format("--output {}: holds the runs of a sweep with other fixed options (fixed.toml)", output),
-                    "name another folder");
+      throw invalid_option("output", output, "holds the runs of a sweep with other fixed options (fixed.toml)",
+                           "name another folder");
     make_folder(output);
     write_target(path, text);
   }
@@ -100,8 +101,8 @@ struct SweepCommand {
     std::error_code failure;
     fs::create_directories(folder, failure);
     if (failure)
-      throw invalid(fmt::format("--output: cannot make the folder {}: {}", folder, failure.message()),
-                    "name a folder that can be written; the values in a run's name may be too long");
+      throw invalid_option("output", "", fmt::format("cannot make the folder {}: {}", folder, failure.message()),
+                           "name a folder that can be written; the values in a run's name may be too long");
   }
 
   /// Trains in a process of its own, or goes on from the checkpoint of a stopped run.
@@ -159,7 +160,7 @@ struct SweepCommand {
   }
 
   int operator()() {
-    if (random && *random < 1) throw invalid(fmt::format("--random {}: must be at least 1", *random));
+    if (random && *random < 1) throw invalid_option("random", *random, "must be at least 1");
     read();
     std::vector<Combination> all = combinations();
     expect_same_sweep();

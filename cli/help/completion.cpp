@@ -10,9 +10,9 @@
 #include "core/base/text.h"
 #include "core/runtime/registry.h"
 #include "data/form.h"
-#include "train/losses.h"
-#include "train/model.h"
-#include "train/optimizer.h"
+#include "train/step/optimizer.h"
+#include "train/task/losses.h"
+#include "train/task/model.h"
 
 namespace tutti::cli {
 namespace {

@@ -6,10 +6,11 @@
 #include "cli/help/help.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "data/form.h"
-#include "train/losses.h"
-#include "train/model.h"
+#include "train/task/losses.h"
+#include "train/task/model.h"
 
 namespace tutti::cli {
 namespace {
@@ -75,8 +76,7 @@ struct HelpCommand {
   int write_man_pages() const {
     std::error_code failure;
     std::filesystem::create_directories(man, failure);
-    if (failure)
-      throw invalid(fmt::format("--man {}: {}", man, failure.message()), "name a folder that can be written");
+    if (failure) throw invalid_option("man", man, failure.message(), "name a folder that can be written");
     write_target(man + "/tutti.1", man_page(*app));
     for (const CLI::App* sub : app->get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); }))
       write_target(fmt::format("{}/tutti-{}.1", man, sub->get_name()), man_page(*sub));

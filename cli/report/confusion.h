@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/source.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::cli {
 

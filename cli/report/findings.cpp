@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "data/files/png.h"
-#include "train/generate.h"
+#include "train/run/generate.h"
 
 namespace tutti::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/run_options.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::cli {
 

@@ -9,7 +9,7 @@
 #include "cli/report/curve.h"
 #include "cli/report/findings.h"
 #include "data/files/event_file.h"
-#include "train/plan.h"
+#include "train/run/plan.h"
 
 namespace tutti::cli {
 

@@ -4,6 +4,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_file.h"
+#include "core/base/option_text.h"
 
 namespace tutti::cli {
 
@@ -16,7 +17,7 @@ void RunReport::add_to(CLI::App& sub) {
 }
 
 void RunReport::check() const {
-  if (target_ == "-") throw invalid("--report -: a page cannot be written to stdout", "name a file");
+  if (target_ == "-") throw invalid_option("report", "-", "a page cannot be written to stdout", "name a file");
 }
 
 void RunReport::look(Trainer& trainer, const RunOptions& run, const data::Sources& data) {

@@ -15,6 +15,7 @@
 #include "cli/signals.h"
 #include "cli/top/load.h"
 #include "cli/top/running.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
 
@@ -107,8 +108,8 @@ struct TopCommand {
 
   int operator()() {
     if (watch < 0)
-      throw invalid(fmt::format("--watch {}: the refresh interval in seconds must be at least 0", watch),
-                    "0 shows the state once");
+      throw invalid_option("watch", watch, "the refresh interval in seconds must be at least 0",
+                           "0 shows the state once");
     catch_signals();
     look();
     std::this_thread::sleep_for(blink);

@@ -277,8 +277,8 @@ typedef struct { /* [grows] */
   const char* id;
   uint32_t size, version;
   const TuttiExt* next;
-  /* The executable's last run, in the order of `start`; waits for it. INVALID before the first run, and where `compile`
-     was not given TUTTI_OPT_PROFILE. Memory of the executable's, valid until the next call about it. */
+  /* Kernels of the last run by `start`; waits for it. Before the first run: those it will start, times 0. INVALID
+     where `compile` was not given TUTTI_OPT_PROFILE. Memory of the executable's, valid until the next call about it. */
   int32_t (*times)(TuttiExecutable*, TuttiArray* of_TuttiNodeTime, TuttiError*);
 } TuttiProfile;
 

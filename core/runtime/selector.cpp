@@ -19,12 +19,13 @@ namespace {
 struct Request {
   std::string text;  ///< "" for none
   std::string source;
+  std::string option;  ///< "device" if it is that option's value
 };
 
 Request request_of(const std::string& wanted) {
-  if (!wanted.empty() && wanted != "auto") return {wanted, option_text("device", wanted)};
+  if (!wanted.empty() && wanted != "auto") return {wanted, option_text("device", wanted), "device"};
   const char* v = std::getenv("TUTTI_DEVICE");
-  if (v && *v && std::string("auto") != v) return {v, fmt::format("TUTTI_DEVICE={}", v)};
+  if (v && *v && std::string("auto") != v) return {v, fmt::format("TUTTI_DEVICE={}", v), ""};
   return {};
 }
 
@@ -222,6 +223,11 @@ std::string what_was_tried(Registry& registry) {
   return text;
 }
 
+[[noreturn]] void refuse(const Request& request, const Error& e) {
+  if (request.option.empty()) throw e;
+  throw OptionError(e, request.option);
+}
+
 /// Throws unless a usable device matches the request.
 void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, const std::vector<std::string>& usable,
                          const Request& request) {
@@ -229,9 +235,9 @@ void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, 
   for (const Ranked& r : ranked)
     if (fits(request.text, r.device)) fitting.push_back(&r.device);
   if (fitting.empty() && request.text == "gpu")
-    throw invalid(fmt::format("no GPU is here ({}); usable: {}", request.source,
-                              usable.empty() ? "none" : fmt::format("{}", fmt::join(usable, ", "))),
-                  "`tutti doctor` says what a GPU of this machine still needs");
+    refuse(request, invalid(fmt::format("no GPU is here ({}); usable: {}", request.source,
+                                        usable.empty() ? "none" : fmt::format("{}", fmt::join(usable, ", "))),
+                            "`tutti doctor` says what a GPU of this machine still needs"));
   if (fitting.empty()) {
     bool pattern = request.text.find_first_of("*?[") != std::string::npos;
     std::string text = fmt::format("{} '{}' ({}); valid: auto{}{}", pattern ? "no device matches" : "unknown device",
@@ -241,15 +247,15 @@ void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, 
       if ((p.name == plugin || p.name.empty()) && !p.problem.empty())  // one without a name may have been meant
         text += fmt::format("\n  plugin {} cannot be used: {}", p.manifest.empty() ? p.library : p.manifest, p.problem);
     std::string guess = closest(request.text, ranked);
-    throw invalid(text, guess.empty() ? "`tutti devices` lists every device and every plugin tried"
-                                      : fmt::format("did you mean {}?", guess));
+    refuse(request, invalid(text, guess.empty() ? "`tutti devices` lists every device and every plugin tried"
+                                                : fmt::format("did you mean {}?", guess)));
   }
   if (std::ranges::any_of(fitting, [](const Device* d) { return d->unusable.empty(); })) return;
   std::string text;
   for (const Device* d : fitting)
     text += fmt::format("{}device {} ({}) cannot be used: {}", text.empty() ? "" : "\n  ", d->id, request.source,
                         d->unusable);
-  throw invalid(text, usable.empty() ? "" : fmt::format("usable here: {}", fmt::join(usable, ", ")));
+  refuse(request, invalid(text, usable.empty() ? "" : fmt::format("usable here: {}", fmt::join(usable, ", "))));
 }
 
 /// The only plugin that can provide what the text names ("vulkan", "vulkan:1"); "" if others can, too.

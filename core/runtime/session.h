@@ -36,8 +36,8 @@ class TUTTI_API Executable {
   std::vector<void*> stage();
   /// Enqueues one step and returns its ticket.
   uint64_t run();
-  /// The times of the last run's kernels, ordered by start; waits for the run. Throws Error(invalid) before the first
-  /// run, and if compile was called without `profiled`.
+  /// The times of the last run's kernels, ordered by start; waits for the run. Before the first run: the kernels that a
+  /// run starts, in order, with zero times. Throws Error(invalid) if compile was called without `profiled`.
   std::vector<KernelTime> times();
 
  private:

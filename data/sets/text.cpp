@@ -86,8 +86,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::st
   if (name.starts_with("bpe:")) return std::make_unique<Bpe>(name.substr(4));
   if (name.starts_with("gguf:")) return std::make_unique<GgufTokenizer>(Gguf(name.substr(5)));
   if (name == "chars") return std::make_unique<Characters>(vocabulary);
-  throw invalid(fmt::format("{}: unknown", option_text("tokenizer", name)),
-                "use bytes, chars, bpe:FOLDER or gguf:FILE");
+  throw invalid_option("tokenizer", name, "unknown", "use bytes, chars, bpe:FOLDER or gguf:FILE");
 }
 
 extern const DataForm synthetic_text_form, text_form;

@@ -17,8 +17,8 @@
 #include "nn/resnet.h"                        // IWYU pragma: export
 #include "nn/sequences.h"                     // IWYU pragma: export
 #include "nn/transformer.h"                   // IWYU pragma: export
-#include "train/model.h"                      // IWYU pragma: export
-#include "train/optimizer.h"                  // IWYU pragma: export
-#include "train/runner.h"                     // IWYU pragma: export
-#include "train/summary.h"                    // IWYU pragma: export
-#include "train/trainer.h"                    // IWYU pragma: export
+#include "train/run/runner.h"                 // IWYU pragma: export
+#include "train/run/trainer.h"                // IWYU pragma: export
+#include "train/step/optimizer.h"             // IWYU pragma: export
+#include "train/step/summary.h"               // IWYU pragma: export
+#include "train/task/model.h"                 // IWYU pragma: export

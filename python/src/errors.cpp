@@ -1,7 +1,9 @@
 // Translates the engine's errors to Python exceptions: the classes of tutti/errors.py, by code.
-#include "core/base/status.h"
+#include <algorithm>
+
+#include "core/base/option_text.h"
 #include "module.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::python {
 namespace {
@@ -20,6 +22,11 @@ void raise(const char* name, const Error& e, std::optional<int64_t> step = {}) {
   nb::object type = nb::module_::import_("tutti.errors").attr(name);
   nb::object error = type(e.what(), e.remedy);
   if (step) error.attr("step") = *step;
+  if (const auto* wrong = dynamic_cast<const OptionError*>(&e)) {
+    std::string option = wrong->option;
+    std::ranges::replace(option, '-', '_');
+    error.attr("option") = option;
+  }
   PyErr_SetObject(type.ptr(), error.ptr());
 }
 

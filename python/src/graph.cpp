@@ -11,7 +11,7 @@
 #include "graph/op.h"
 #include "graph/print.h"
 #include "module.h"
-#include "train/runner.h"
+#include "train/run/runner.h"
 
 namespace tutti::python {
 namespace {

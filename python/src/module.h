@@ -23,7 +23,7 @@
 #include "data/host_tensor.h"
 #include "graph/graph.h"
 #include "interpreter.h"
-#include "train/runner.h"
+#include "train/run/runner.h"
 
 namespace tutti::python {
 

@@ -1,7 +1,7 @@
 // A model's layers as Python sees them: tutti.Summary and tutti.Layer (python/tutti/trainer.py).
 #pragma once
 #include "module.h"
-#include "train/summary.h"
+#include "train/step/summary.h"
 
 namespace tutti::python {
 

@@ -12,9 +12,9 @@
 #include "data/form.h"
 #include "python_builder.h"
 #include "summary.h"
-#include "train/optimizer.h"
-#include "train/trainer.h"
-#include "train/trainer_option.h"
+#include "train/run/trainer.h"
+#include "train/run/trainer_option.h"
+#include "train/step/optimizer.h"
 #include "world.h"
 
 namespace tutti::python {

@@ -2,7 +2,10 @@
 
 
 class Error(Exception):
-    """Base class: `str(e)` is the message and the remedy, `e.remedy` only the remedy."""
+    """Base class: `str(e)` is the message and the remedy, `e.remedy` only the remedy, `e.option` the name of the keyword
+    argument that is wrong ("" if it is not one of a run's options)."""
+
+    option = ""
 
     def __init__(self, message, remedy=""):
         super().__init__(f"{message}: {remedy}" if remedy else message)

@@ -176,6 +176,7 @@ class RenderedExecutable : public Executable {
   }
 
   std::vector<KernelTime> times() override {
+    if (runs_ == 0) return launches();
     shared_.driver->wait(last_, forever);
     std::vector<Interval> all = one_by_one_ ? last_times_ : shared_.driver->times(sequences_[last_slot_][0]);
     std::vector<KernelTime> out;
@@ -193,6 +194,11 @@ class RenderedExecutable : public Executable {
   }
 
  private:
+  std::vector<KernelTime> launches() const {
+    std::vector<KernelTime> all;
+    for (const PlannedLaunch& l : plan_.launches) all.push_back({l.node, 0, 0, l.name, l.reason});
+    return all;
+  }
   void build() try {
     if (!plan_.kernels.empty()) kernels_ = shared_.build(plan_.kernels);
     plan_.kernels = {};

@@ -5,7 +5,7 @@
 
 #include "graph/functions.h"
 #include "tests/train/files.h"
-#include "train/tasks.h"
+#include "train/task/tasks.h"
 
 namespace tutti::cli {
 namespace {

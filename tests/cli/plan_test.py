@@ -31,6 +31,30 @@ class Plan(harness.Case):
         run = self.train(*harness.MLP, "--device", "reference", "--steps", 1, "--precision", "bf16")
         self.assertEqual(bf16["peak_bytes"], run["peak_bytes"])
 
+    def test_a_roofline_predicts_the_step(self):
+        for device in harness.usable_devices(slow=True):
+            rates = "100GB/s,f32=1TFLOP/s,launch=10us"
+            plan = self.planned(*harness.MLP, "--device", device, "--no-search", "--roofline", rates)[device, "f32"]
+            p = plan.get("roofline")
+            if device == "reference:0":
+                self.assertIn("times", plan["problem"])  # it does not list its kernels
+                continue
+            self.assertAlmostEqual(p["launch_ms"], 0.01 * p["launches"])
+            self.assertEqual(p["launches"], sum(n["launches"] for n in p["nodes"]))
+            self.assertAlmostEqual(p["step_ms"], sum(n["us"] for n in p["nodes"]) / 1000)
+            for n in p["nodes"]:  # 85 % of the memory's peak, 60 % of the products'
+                us = max(n["bytes"] / (0.85 * 0.1e6), n["flops"] / (0.6 * 1e6)) + 10 * n["launches"]
+                self.assertAlmostEqual(n["us"], us, places=6)
+            for f in p["fusable"]:
+                self.assertGreaterEqual(f["launches"], 2)
+                self.assertLess(f["inner_bytes"], f["bytes"])
+        shown = harness.tutti("plan", *harness.MLP, "--device", "onednn", "--no-search", "--roofline", "h100")
+        self.assertIn("predicted for h100, not measured", shown.stdout)
+        for bad in ("h1000", "2TB/s", "2TB/s,f33=1TFLOP/s", "2TB/s,f32=1", "-1TB/s,f32=1TFLOP/s"):
+            self.fails(2, ["--roofline " + bad, "h100"], "plan", *harness.MLP, "--roofline", bad)
+        wrong = self.planned(*harness.MLP, "--device", "onednn", "--no-search", "--precision", "bf16", "--roofline", "1TB/s,f32=1TFLOP/s")
+        self.assertIn("no rate of products in bf16", next(iter(wrong.values()))["problem"])
+
     def test_a_network_predicts_the_step(self):
         args = [*harness.MLP, "--device", "reference", "--no-search", "--world", "4", "--network", "4Gbit/s,50us"]
         p = self.planned(*args)["reference:0", "f32"]

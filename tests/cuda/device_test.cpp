@@ -10,7 +10,7 @@
 #include "backends/cuda/vendor.h"
 #include "core/runtime/registry.h"
 #include "tests/support/require.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::cuda {
 namespace {

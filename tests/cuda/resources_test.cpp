@@ -16,8 +16,8 @@
 #include "sdk/library.h"
 #include "sdk/rendered/cache.h"
 #include "sdk/rendered/plan.h"
-#include "train/programs.h"
-#include "train/tasks.h"
+#include "train/step/programs.h"
+#include "train/task/tasks.h"
 
 namespace tutti::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // Models described in JSON.
-#include "train/description.h"
+#include "train/io/description.h"
 
 #include "core/base/status.h"
 

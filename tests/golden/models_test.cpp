@@ -10,9 +10,9 @@
 #include "data/dataset.h"
 #include "tests/golden/golden_data.h"
 #include "tests/support/models.h"
-#include "train/model.h"
-#include "train/programs.h"
-#include "train/runner.h"
+#include "train/run/runner.h"
+#include "train/step/programs.h"
+#include "train/task/model.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include "graph/ops.h"
 #include "graph/passes/dce.h"
 #include "graph/verify.h"
-#include "train/optimizer.h"
+#include "train/step/optimizer.h"
 
 namespace tutti {
 namespace {

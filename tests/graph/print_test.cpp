@@ -12,7 +12,7 @@
 #include "graph/passes/dce.h"
 #include "graph/passes/simplify.h"
 #include "graph/print.h"
-#include "train/optimizer.h"
+#include "train/step/optimizer.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include "graph/ops.h"
 #include "nn/attention.h"
 #include "tests/train/files.h"
-#include "train/programs.h"
+#include "train/step/programs.h"
 
 namespace tutti::nn {
 namespace {

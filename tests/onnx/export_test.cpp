@@ -14,7 +14,7 @@
 #include "onnx/write.h"
 #include "tests/support/error_of.h"
 #include "tests/support/folder.h"
-#include "train/model.h"
+#include "train/task/model.h"
 
 namespace tutti::onnx {
 namespace {

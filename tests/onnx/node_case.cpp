@@ -8,7 +8,7 @@
 
 #include "onnx/lower.h"
 #include "onnx/model.h"
-#include "train/runner.h"
+#include "train/run/runner.h"
 
 namespace tutti::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "data/dataset.h"
 #include "data/form.h"
 #include "onnx/format.pb.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti::onnx {
 namespace {

@@ -8,7 +8,7 @@
 #include "graph/ops.h"
 #include "tests/runtime/plugin_folder.h"
 #include "tests/support/require.h"
-#include "train/plan.h"
+#include "train/run/plan.h"
 
 namespace tutti::test {
 namespace {

@@ -26,7 +26,7 @@ class CheckDependencies(unittest.TestCase):
             ("core/base/a.h", '"core/runtime/session.h"'),
             ("core/base/a.h", "<nlohmann/../graph/graph.h>"),
             ("core/runtime/a.cpp", '"graph/graph.h"'),
-            ("graph/ops/a.cpp", '"train/trainer.h"'),
+            ("graph/ops/a.cpp", '"train/run/trainer.h"'),
             ("nn/a.cpp", '"cli/command.h"'),
             ("nn/a.cpp", '"graph/lower/compile.h"'),
             ("train/a.cpp", '"sdk/plugin.h"'),
@@ -36,7 +36,7 @@ class CheckDependencies(unittest.TestCase):
             ("backends/onednn/a.cpp", '"graph/ops.h"'),
             ("backends/onednn/a.cpp", '"core/runtime/session.h"'),
             ("backends/onednn/a.cpp", '"backends/reference/reference.h"'),
-            ("backends/reference/a.cpp", '"train/trainer.h"'),
+            ("backends/reference/a.cpp", '"train/run/trainer.h"'),
             ("backends/reference/a.cpp", '"graph/lower/lower.h"'),
             ("plugins/onednn/a.cpp", '"backends/reference/reference.h"'),
             ("plugins/onednn/a.cpp", '"graph/graph.h"'),
@@ -63,7 +63,7 @@ class CheckDependencies(unittest.TestCase):
 
     def test_accepts_what_is_allowed(self):
         code, text = run({
-            "cli/a.cpp": '#include "train/trainer.h"\n#include "graph/graph.h"\n#include <vector>\n#include "own.h"\n',
+            "cli/a.cpp": '#include "train/run/trainer.h"\n#include "graph/graph.h"\n#include <vector>\n#include "own.h"\n',
             "cli/own.h": "",
             "graph/op.h": "",
             "train/a.cpp": '#include "graph/lower/compile.h"\n#include "nn/modules.h"\n',

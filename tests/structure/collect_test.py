@@ -31,7 +31,7 @@ class Collect(unittest.TestCase):
         return self.collected("CollectOps.cmake", text, "-DOUT={out}")
 
     def model(self, text):
-        return self.collected("CollectRecords.cmake", text, "-DTYPE=ModelDef", "-DNAMESPACE=tutti", "-DHEADER=train/model.h",
+        return self.collected("CollectRecords.cmake", text, "-DTYPE=ModelDef", "-DNAMESPACE=tutti", "-DHEADER=train/task/model.h",
                               "-DFUNCTION=all_models", "-DOUT={out}/all.cpp")
 
     def optimizer(self, text):

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/model.h"
+#include "train/task/model.h"
 
 namespace tutti::test {
 

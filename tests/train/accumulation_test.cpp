@@ -8,9 +8,9 @@
 #include "graph/ops.h"
 #include "tests/train/devices.h"
 #include "tests/train/files.h"
-#include "train/plan.h"
-#include "train/tasks.h"
-#include "train/trainer.h"
+#include "train/run/plan.h"
+#include "train/run/trainer.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -1,12 +1,12 @@
 // Descriptions as a library reads them: names of parameters, sizes from the data, and texts that are damaged anywhere.
-#include "train/description.h"
+#include "train/io/description.h"
 
 #include <algorithm>
 #include <random>
 
 #include "data/dataset.h"
 #include "tests/train/files.h"
-#include "train/programs.h"
+#include "train/step/programs.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,5 @@
 // Drawing tokens: by the probabilities that the options leave, and what is said of a prompt that does not fit.
-#include "train/generate.h"
+#include "train/run/generate.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 
 #include "tests/train/files.h"
-#include "train/model.h"
+#include "train/task/model.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,5 @@
 // The model `llama` from GGUF files.
-#include "train/gguf_llama.h"
+#include "train/io/gguf_llama.h"
 #include "data/files/checkpoint.h"
 
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "tests/data/gguf_bytes.h"
 #include "tests/data/smollm2.h"
 #include "tests/train/files.h"
-#include "train/model.h"
-#include "train/programs.h"
+#include "train/step/programs.h"
+#include "train/task/model.h"
 
 namespace tutti {
 namespace {

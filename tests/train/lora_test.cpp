@@ -6,8 +6,8 @@
 #include "data/files/checkpoint.h"
 #include "nn/modules.h"
 #include "tests/train/files.h"
-#include "train/trainer.h"
-#include "train/weights.h"
+#include "train/io/weights.h"
+#include "train/run/trainer.h"
 
 namespace tutti {
 namespace {

@@ -7,8 +7,8 @@
 #include "graph/functions.h"
 #include "graph/ops.h"
 #include "tests/train/files.h"
-#include "train/tasks.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

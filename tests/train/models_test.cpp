@@ -8,9 +8,9 @@
 #include "graph/lower/legalize.h"
 #include "tests/support/models.h"
 #include "tests/support/require.h"
-#include "train/model.h"
-#include "train/programs.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
+#include "train/step/programs.h"
+#include "train/task/model.h"
 
 namespace tutti {
 

@@ -11,8 +11,8 @@
 #include "graph/ops.h"
 #include "tests/train/devices.h"
 #include "tests/train/files.h"
-#include "train/nan_check.h"
-#include "train/trainer.h"
+#include "train/run/nan_check.h"
+#include "train/run/trainer.h"
 
 namespace tutti {
 namespace {

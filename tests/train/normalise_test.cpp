@@ -6,8 +6,8 @@
 #include "data/pixels.h"
 #include "graph/functions.h"
 #include "tests/train/files.h"
-#include "train/tasks.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,5 @@
 // Progress is counted in samples: a run goes on with batches of another size and data of another size.
-#include "train/position.h"
+#include "train/run/position.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "data/loader.h"
 #include "tests/train/devices.h"
 #include "tests/train/files.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti {
 namespace {

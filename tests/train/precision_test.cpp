@@ -12,7 +12,7 @@
 #include "graph/ops.h"
 #include "tests/train/devices.h"
 #include "tests/train/files.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace tutti {
 namespace {

@@ -7,8 +7,8 @@
 #include "nn/modules.h"
 #include "tests/support/require.h"
 #include "tests/train/files.h"
-#include "train/trainer.h"
-#include "train/weights.h"
+#include "train/io/weights.h"
+#include "train/run/trainer.h"
 
 namespace tutti {
 namespace {

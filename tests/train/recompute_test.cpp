@@ -14,9 +14,9 @@
 #include "tests/support/models.h"
 #include "tests/train/devices.h"
 #include "tests/train/files.h"
-#include "train/fit.h"
-#include "train/model.h"
-#include "train/programs.h"
+#include "train/run/fit.h"
+#include "train/step/programs.h"
+#include "train/task/model.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,5 @@
 // The files of a run's curves.
-#include "train/run_log.h"
+#include "train/run/run_log.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Graphs of one's own by tensors: one call, or a runner that keeps state.
-#include "train/runner.h"
+#include "train/run/runner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

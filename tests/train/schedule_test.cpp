@@ -1,5 +1,5 @@
 // Schedules and clipping against PyTorch's (golden/make_schedules.py), and what does not fit.
-#include "train/schedule.h"
+#include "train/step/schedule.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "graph/eval.h"
 #include "tests/train/files.h"
-#include "train/clip.h"
+#include "train/step/clip.h"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
 // Tasks of every kind through the trainer: columns, partial batches, buffers, averages, groups, predictions, and what
 // does not fit.
-#include "train/tasks.h"
+#include "train/task/tasks.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include "nn/norms.h"
 #include "nn/sequences.h"
 #include "tests/train/files.h"
-#include "train/model.h"
-#include "train/plan.h"
-#include "train/trainer.h"
+#include "train/run/plan.h"
+#include "train/run/trainer.h"
+#include "train/task/model.h"
 
 namespace tutti {
 namespace {

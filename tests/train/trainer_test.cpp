@@ -1,5 +1,5 @@
 // The Trainer's promises, on every device that can be used here.
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 #include <gtest/gtest.h>
 

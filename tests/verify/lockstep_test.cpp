@@ -9,7 +9,7 @@
 #include "graph/ops.h"
 #include "tests/support/device_run.h"
 #include "tests/support/models.h"
-#include "train/model.h"
+#include "train/task/model.h"
 #include "verify/lockstep/lockstep.h"
 
 namespace tutti {

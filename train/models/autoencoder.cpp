@@ -3,8 +3,8 @@
 // Parameter names are those of two PyTorch Sequentials, "encoder" and "decoder".
 #include <fmt/format.h>
 
-#include "train/images.h"
-#include "train/tasks.h"
+#include "train/task/images.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -19,8 +19,8 @@
 #include "nn/modules.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
-#include "train/model.h"
-#include "train/tasks.h"
+#include "train/task/model.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

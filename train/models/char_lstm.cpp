@@ -4,8 +4,8 @@
 
 #include "nn/modules.h"
 #include "nn/sequences.h"
-#include "train/model.h"
-#include "train/tasks.h"
+#include "train/task/model.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

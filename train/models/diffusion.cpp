@@ -25,8 +25,8 @@
 #include "graph/ops/transpose.h"
 #include "graph/ops/uniform.h"
 #include "nn/norms.h"
-#include "train/images.h"
-#include "train/tasks.h"
+#include "train/task/images.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -13,8 +13,8 @@
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
 #include "nn/modules.h"
-#include "train/model.h"
-#include "train/tasks.h"
+#include "train/task/model.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

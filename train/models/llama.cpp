@@ -13,9 +13,9 @@
 #include "nn/modules.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
-#include "train/gguf_llama.h"
-#include "train/model.h"
-#include "train/tasks.h"
+#include "train/io/gguf_llama.h"
+#include "train/task/model.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

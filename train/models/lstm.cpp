@@ -8,8 +8,8 @@
 #include "graph/functions.h"
 #include "graph/ops/reshape.h"
 #include "nn/sequences.h"
-#include "train/model.h"
-#include "train/tasks.h"
+#include "train/task/model.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -6,8 +6,8 @@
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
-#include "train/model.h"
-#include "train/tasks.h"
+#include "train/task/model.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {
@@ -19,13 +19,13 @@ std::vector<int64_t> parse_layers(const std::string& text) {
   for (const std::string& part : fields(text, ',')) {
     int64_t n = parse_number<int64_t>(part).value_or(0);
     if (n < 1)
-      throw invalid(fmt::format("{}: '{}' is not a positive integer", option_text("layers", text), part),
-                    option_text("layers", usual_layers));
+      throw invalid_option("layers", text, fmt::format("'{}' is not a positive integer", part),
+                           option_text("layers", usual_layers));
     sizes.push_back(n);
   }
   if (sizes.size() < 2)
-    throw invalid(fmt::format("{}: at least an input and an output size are needed", option_text("layers", text)),
-                  option_text("layers", usual_layers));
+    throw invalid_option("layers", text, "at least an input and an output size are needed",
+                         option_text("layers", usual_layers));
   return sizes;
 }
 
@@ -38,17 +38,18 @@ Task task(const ModelOptions& o, const data::Source& train) {
   std::vector<int64_t> sizes = parse_layers(layers);
   int64_t numbers = num_elements(input.type.shape);
   if (sizes[0] != numbers)
-    throw invalid(fmt::format("{}: the input size is {}, but a sample of {} has {} elements ({})",
-                              option_text("layers", layers), sizes[0], o.data, numbers, to_string(input.type)),
-                  option_text("layers", std::to_string(numbers) + layers.substr(layers.find(','))));
+    throw invalid_option("layers", layers,
+                         fmt::format("the input size is {}, but a sample of {} has {} elements ({})", sizes[0], o.data,
+                                     numbers, to_string(input.type)),
+                         option_text("layers", std::to_string(numbers) + layers.substr(layers.find(','))));
   std::vector<data::Column> columns = train.columns();
   auto target = std::ranges::find(columns, "target", &data::Column::name);
   const bool labelled = std::ranges::find(columns, "label", &data::Column::name) != columns.end();
   if (!labelled && target != columns.end() && target->type == TensorType{DType::f32, {}}) {
     if (sizes.back() != 1)
-      throw invalid(fmt::format("{}: the output size is {}, but {} has one real target", option_text("layers", layers),
-                                sizes.back(), o.data),
-                    option_text("layers", fmt::format("{},1", layers.substr(0, layers.rfind(',')))));
+      throw invalid_option("layers", layers,
+                           fmt::format("the output size is {}, but {} has one real target", sizes.back(), o.data),
+                           option_text("layers", fmt::format("{},1", layers.substr(0, layers.rfind(',')))));
     return regression(nn::mlp({sizes.begin() + 1, sizes.end()}, o.net));
   }
   data::Column label = train.column("label");
@@ -57,9 +58,10 @@ Task task(const ModelOptions& o, const data::Source& train) {
                               train.size(), o.data, label.classes - 1),
                   "number the classes 0, 1, 2, …; if the label is not a class, use a regression model");
   if (sizes.back() < label.classes)
-    throw invalid(fmt::format("{}: the output size is {}, but {} has {} classes", option_text("layers", layers),
-                              sizes.back(), o.data, label.classes),
-                  option_text("layers", fmt::format("{},{}", layers.substr(0, layers.rfind(',')), label.classes)));
+    throw invalid_option(
+        "layers", layers,
+        fmt::format("the output size is {}, but {} has {} classes", sizes.back(), o.data, label.classes),
+        option_text("layers", fmt::format("{},{}", layers.substr(0, layers.rfind(',')), label.classes)));
   return classification(nn::mlp({sizes.begin() + 1, sizes.end()}, o.net));
 }
 

@@ -5,8 +5,8 @@
 #include "graph/ops/add.h"
 #include "graph/ops/global_avg_pool.h"
 #include "nn/norms.h"
-#include "train/images.h"
-#include "train/tasks.h"
+#include "train/task/images.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

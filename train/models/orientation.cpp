@@ -16,8 +16,8 @@
 #include "graph/ops/sin.h"
 #include "graph/ops/sqrt.h"
 #include "graph/ops/sum.h"
-#include "train/model.h"
-#include "train/tasks.h"
+#include "train/task/model.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,7 @@
 // ResNet-34 (He et al., "Deep residual learning for image recognition", 2016), with torchvision's parameter names.
 #include "nn/resnet.h"
-#include "train/images.h"
-#include "train/tasks.h"
+#include "train/task/images.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -15,8 +15,8 @@
 #include "graph/ops/reshape.h"
 #include "nn/modules.h"
 #include "nn/sequences.h"
-#include "train/model.h"
-#include "train/task.h"
+#include "train/task/model.h"
+#include "train/task/task.h"
 
 namespace tutti {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/base/status.h"
 #include "graph/ops/concat.h"
 #include "nn/norms.h"
-#include "train/images.h"
-#include "train/tasks.h"
+#include "train/task/images.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

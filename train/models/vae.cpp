@@ -5,13 +5,14 @@
 
 #include "core/base/status.h"
 #include "graph/functions.h"
+#include "graph/ops/cast.h"
 #include "graph/ops/exp.h"
 #include "graph/ops/relu.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/sigmoid.h"
 #include "graph/ops/sum.h"
-#include "train/images.h"
-#include "train/tasks.h"
+#include "train/task/images.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -10,8 +10,8 @@
 #include "graph/ops/transpose.h"
 #include "nn/attention.h"
 #include "nn/norms.h"
-#include "train/images.h"
-#include "train/tasks.h"
+#include "train/task/images.h"
+#include "train/task/tasks.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include "graph/functions.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/sqrt.h"
-#include "train/update.h"
+#include "train/step/update.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 
 #include "core/base/export.h"
 #include "graph/ops/adamw.h"
-#include "train/adam_update.h"
+#include "train/step/adam_update.h"
 
 namespace tutti {
 

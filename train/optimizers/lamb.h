@@ -11,7 +11,7 @@
 #include "graph/ops/select.h"
 #include "graph/ops/sqrt.h"
 #include "graph/ops/sum.h"
-#include "train/adam_update.h"
+#include "train/step/adam_update.h"
 
 namespace tutti {
 

@@ -5,7 +5,7 @@
 #include "core/base/export.h"
 #include "graph/functions.h"
 #include "graph/ops/sign.h"
-#include "train/adam_update.h"
+#include "train/step/adam_update.h"
 
 namespace tutti {
 

@@ -13,7 +13,7 @@
 #include "graph/ops/sqrt.h"
 #include "graph/ops/sum.h"
 #include "graph/ops/transpose.h"
-#include "train/adam_update.h"
+#include "train/step/adam_update.h"
 
 namespace tutti {
 

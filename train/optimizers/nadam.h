@@ -11,7 +11,7 @@
 #include "graph/ops/expm1.h"
 #include "graph/ops/select.h"
 #include "graph/ops/sqrt.h"
-#include "train/adam_update.h"
+#include "train/step/adam_update.h"
 
 namespace tutti {
 

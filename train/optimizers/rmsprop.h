@@ -5,7 +5,7 @@
 #include "core/base/export.h"
 #include "graph/functions.h"
 #include "graph/ops/sqrt.h"
-#include "train/update.h"
+#include "train/step/update.h"
 
 namespace tutti {
 

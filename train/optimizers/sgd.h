@@ -7,7 +7,7 @@
 #include "core/base/status.h"
 #include "graph/ops/sgd.h"
 #include "graph/ops/sgd_momentum.h"
-#include "train/update.h"
+#include "train/step/update.h"
 
 namespace tutti {
 

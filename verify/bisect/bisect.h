@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 #include "verify/bisect/replay.h"
 
 namespace tutti::bisect {

@@ -10,7 +10,7 @@
 #include "core/base/philox.h"
 #include "core/base/status.h"
 #include "data/loader.h"
-#include "train/reference.h"
+#include "train/run/reference.h"
 #include "verify/parity/cases.h"
 #include "verify/parity/compare.h"
 

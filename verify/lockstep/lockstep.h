@@ -2,8 +2,8 @@
 #pragma once
 #include <functional>
 
-#include "train/model.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
+#include "train/task/model.h"
 #include "verify/parity/device_program.h"
 
 namespace tutti::lockstep {

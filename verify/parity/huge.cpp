@@ -15,7 +15,7 @@
 #include "graph/ops/slice.h"
 #include "graph/ops/sum.h"
 #include "graph/ops/transpose.h"
-#include "train/reference.h"
+#include "train/run/reference.h"
 
 namespace tutti::parity {
 namespace {

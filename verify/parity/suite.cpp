@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/base/status.h"
-#include "train/reference.h"
+#include "train/run/reference.h"
 #include "verify/parity/compare.h"
 #include "verify/parity/conditioning.h"
 #include "verify/parity/expected.h"

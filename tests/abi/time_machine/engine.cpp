@@ -14,7 +14,7 @@
 #include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/lower/lower.h"
-#include "train/runner.h"
+#include "train/run/runner.h"
 
 using namespace tutti;
 using nlohmann::json;

@@ -1,0 +1,204 @@
+#include "train/run/resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "core/base/option_text.h"
+#include "core/base/status.h"
+#include "core/base/text.h"
+#include "train/io/weights.h"
+#include "train/step/programs.h"
+
+namespace tutti {
+
+const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type,
+                         StateRole role) {
+  auto it = checkpoint.tensors.find(name);
+  if (it == checkpoint.tensors.end()) {
+    if (role == StateRole::optimizer)
+      throw invalid(fmt::format("the checkpoint has no tensor '{}': it was made with another optimizer", name),
+                    "resume with the optimizer it was trained with");
+    if (role == StateRole::buffer)
+      throw invalid(fmt::format("the checkpoint has no tensor '{}', which is a buffer of the model", name),
+                    "use the model options it was trained with");
+    if (is_loss_scaling(name))
+      throw invalid(fmt::format("the checkpoint has no tensor '{}', which is part of the loss scaling", name),
+                    "use another checkpoint");
+    return nullptr;
+  }
+  if (it->second.type != type)
+    throw invalid(fmt::format("tensor '{}' is {} in the checkpoint, but {} in this run", name,
+                              to_string(it->second.type), to_string(type)),
+                  "resume with the options the checkpoint was made with");
+  return &it->second;
+}
+
+void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
+  const char* remedy = "the file is damaged or was not written by Tutti: use another checkpoint";
+  auto tensor = [&](const char* name, const TensorType& type) -> const HostTensor& {
+    auto it = checkpoint.tensors.find(name);
+    if (it == checkpoint.tensors.end() || it->second.type != type)
+      throw invalid(fmt::format("{}: tensor '{}' of type {} is missing: this is not a checkpoint of a training run",
+                                path, name, to_string(type)),
+                    remedy);
+    return it->second;
+  };
+  auto expect = [&](bool possible, const std::string& name, double x, const std::string& range) {
+    if (!possible) throw invalid(fmt::format("{}: '{}' contains {}, expected {}", path, name, x, range), remedy);
+  };
+  tensor("seed", {DType::u32, {2}});
+  double step = load_element(DType::i32, tensor("step", {DType::i32, {}}).bytes.data(), 0);
+  expect(step >= 0, "step", step, "an integer >= 0");
+  for (const auto& [name, t] : checkpoint.tensors) {
+    bool second_moment = name.starts_with("optimizer.v.");
+    bool scale = name == "loss_scale", count = is_loss_scaling(name) && !scale;
+    if (scale) tensor("loss_scale", {DType::f32, {}});
+    if (count) tensor(name.c_str(), {DType::i32, {}});
+    if (!count && !is_float(t.type.dtype)) continue;
+    for (int64_t i = 0, n = num_elements(t.type.shape); i < n; ++i) {
+      double x = load_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i));
+      if (count)
+        expect(x >= 0 && x <= step, name, x, fmt::format("an integer from 0 to {}, the number of steps", step));
+      expect(std::isfinite(x), name, x, "finite numbers");
+      if (scale) expect(x >= smallest_loss_scale / 2 && x <= 0x1p100, name, x, "a number from 2^-25 to 2^100");
+      if (second_moment) expect(x >= 0, name, x, "numbers >= 0");
+    }
+  }
+}
+
+namespace {
+
+uint64_t number(const Checkpoint& checkpoint, const char* name, size_t at) {
+  const HostTensor& t = checkpoint.tensors.at(name);
+  return static_cast<uint64_t>(load_element(t.type.dtype, t.bytes.data(), at));
+}
+
+}  // namespace
+
+uint64_t seed_of(const Checkpoint& c) { return number(c, "seed", 0) | number(c, "seed", 1) << 32; }
+int64_t step_of(const Checkpoint& c) { return static_cast<int64_t>(number(c, "step", 0)); }
+
+namespace {
+
+/// Whether `all` contains the states of a quantised matrix, with any number of bits; adds their names to `names`.
+template <class Names>
+bool has_states_of(const HostTensors& all, const nn::Parameter& p, Names& names) {
+  nn::QuantizedNames parts(p.name);
+  for (const std::string* part : {&parts.quants, &parts.scales, &parts.mins}) {
+    auto it = all.find(*part);
+    if (it == all.end()) return false;
+    names.insert(it->first);
+  }
+  return quantized_tensor(all, p.name).shape() == p.type.shape;
+}
+
+}  // namespace
+
+void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& declared) {
+  const char* remedy = "use the model options it was trained with";
+  std::set<std::string_view> names;
+  auto expect = [&](const char* kind, const nn::Parameter& p) {
+    names.insert(p.name);
+    if (p.bits && has_states_of(checkpoint.tensors, p, names)) return;
+    auto it = checkpoint.tensors.find(p.name);
+    std::string there = it == checkpoint.tensors.end() ? "missing" : to_string(it->second.type);
+    // Frozen weights may be stored in another float dtype than in training.
+    TensorType want = p.type;
+    if (it != checkpoint.tensors.end() && is_float(it->second.type.dtype) && is_float(want.dtype))
+      want.dtype = it->second.type.dtype;
+    if (there != to_string(want))
+      throw invalid(
+          fmt::format(
+              "the checkpoint is for another architecture: {} '{}' is {} in the checkpoint, but {} in the model", kind,
+              p.name, there, to_string(p.type)),
+          remedy);
+  };
+  for (const nn::Parameter& p : declared.parameters) expect("parameter", p);
+  for (const nn::Parameter& p : declared.buffers) expect("buffer", p);
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    if (!is_reserved(name) && !names.contains(name))
+      throw invalid(fmt::format("the checkpoint is for another architecture: parameter '{}' ({}) is not in the model",
+                                name, to_string(tensor.type)),
+                    remedy);
+  }
+}
+
+namespace {
+
+bool holds_nan(const HostTensor& t) {
+  bool quick = t.type.dtype == DType::f32 && !not_finite_at(t);
+  if (quick || !is_float(t.type.dtype)) return false;
+  for (size_t i = 0, n = static_cast<size_t>(num_elements(t.type.shape)); i < n; ++i)
+    if (std::isnan(t.item(i))) return true;
+  return false;
+}
+
+}  // namespace
+
+void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared) {
+  std::vector<std::string> wrong;
+  std::set<std::string_view> names;
+  bool adapters = std::ranges::any_of(weights, [](const auto& item) { return nn::is_adapter(item.first); });
+  for (const auto* list : {&declared.parameters, &declared.buffers})
+    for (const nn::Parameter& p : *list) {
+      names.insert(p.name);
+      if (p.bits && has_states_of(weights, p, names)) continue;
+      auto it = weights.find(p.name);
+      if (it == weights.end() && (adapters || !nn::is_adapter(p.name)))
+        wrong.push_back(fmt::format("'{}' is missing", p.name));
+      else if (it != weights.end() &&
+               (it->second.type.shape != p.type.shape || is_float(it->second.type.dtype) != is_float(p.type.dtype)))
+        wrong.push_back(fmt::format("'{}' is {}, but in the model it is {}", p.name, to_string(it->second.type),
+                                    to_string(p.type)));
+      else if (it != weights.end() && holds_nan(it->second))
+        wrong.push_back(fmt::format("'{}' contains NaN", p.name));
+    }
+  for (const auto& [name, t] : weights)
+    if (!names.contains(name)) wrong.push_back(fmt::format("'{}' is not a parameter of the model", name));
+  if (!wrong.empty())
+    throw invalid(fmt::format("{}: the weights do not match the model: {}", from, first_of(wrong, "; ")),
+                  "choose the model and size that the weights belong to");
+}
+
+void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision) {
+  auto there = checkpoint.metadata.find("optimizer");
+  if (there != checkpoint.metadata.end() && there->second != name(optimizer))
+    throw invalid(
+        fmt::format("the checkpoint was made with optimizer {}, but this run uses {}", there->second, name(optimizer)),
+        "resume with the optimizer it was trained with");
+  there = checkpoint.metadata.find("precision");
+  std::string trained_in = there == checkpoint.metadata.end() ? name(Precision::f32) : there->second;
+  if (trained_in != name(precision))
+    throw invalid(
+        fmt::format("the checkpoint was trained in precision {}, but this run uses {}", trained_in, name(precision)),
+        "resume with " + option_text("precision", trained_in));
+}
+
+void expect_same_order(const Checkpoint& checkpoint, const std::string& reduce, int64_t parts, int64_t ranks) {
+  auto it = checkpoint.metadata.find("ordered_parts");
+  if (it == checkpoint.metadata.end() || reduce != "ordered" || it->second == std::to_string(parts)) return;
+  const auto before = parse_number<int64_t>(it->second).value_or(0);
+  const std::string fast = option_text("reduce", "fast");
+  throw invalid_option(
+      "reduce", reduce,
+      fmt::format("the checkpoint was trained with {} parts of each batch, and this run has {} ({} rank{} with {} "
+                  "each): it would not give the same bits",
+                  before, parts, ranks, ranks == 1 ? "" : "s", parts / ranks),
+      before > 0 && before % ranks == 0 ? fmt::format("{}, or {}", option_text("accumulate", before / ranks), fast)
+                                        : fmt::format("a number of ranks that divides {}, or {}", before, fast));
+}
+
+void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise) {
+  auto it = checkpoint.metadata.find("normalise");
+  std::string trained = it == checkpoint.metadata.end() ? "none" : it->second;
+  std::string here = normalise ? normalise->text() : "none";
+  if (trained != here)
+    throw invalid(fmt::format("the checkpoint was trained with normalise '{}', but this run uses '{}'", trained, here),
+                  "use the value of the checkpoint: " + option_text("normalise", trained));
+}
+
+}  // namespace tutti
