@@ -5,49 +5,50 @@
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "nn/decoder.h"
-#include "train/gguf_llama.h"
+#include "train/gguf_decoder.h"
 #include "train/model.h"
 #include "train/tasks.h"
 
 namespace tutti {
 namespace {
 
-LlamaFacts options_of(const ModelOptions& o) {
-  LlamaFacts l{.vocabulary = 65, .context = 256, .layers = 6, .width = 288, .hidden = 768, .heads = 6, .kv_heads = 2};
+GgufDecoder made(nn::DecoderOptions options, int64_t context) {
+  return {.architecture = "llama", .options = std::move(options), .context = context};
+}
+
+}  // namespace
+
+GgufDecoder llama_decoder(const ModelOptions& o) {
+  GgufDecoder l = made({.vocabulary = 65, .layers = 6, .width = 288, .hidden = 768, .heads = 6, .kv_heads = 2}, 256);
   if (o.size == "tiny")
-    l = {.vocabulary = 11, .context = 6, .layers = 2, .width = 16, .hidden = 24, .heads = 4, .kv_heads = 2};
+    l = made({.vocabulary = 11, .layers = 2, .width = 16, .hidden = 24, .heads = 4, .kv_heads = 2}, 6);
   if (o.size == "smollm2")
-    l = {.vocabulary = 49152,
-         .context = 512,
-         .layers = 30,
-         .width = 576,
-         .hidden = 1536,
-         .heads = 9,
-         .kv_heads = 3,
-         .rope_base = 100000};
+    l = made({.vocabulary = 49152,
+              .layers = 30,
+              .width = 576,
+              .hidden = 1536,
+              .heads = 9,
+              .kv_heads = 3,
+              .rotary = {.base = 100000}},
+             512);
   if (o.weights.ends_with(".gguf")) {
-    l = llama_facts(Gguf(o.weights));
+    l = gguf_decoder(Gguf(o.weights));
     l.context = std::min<int64_t>(l.context, 512);
   }
   if (o.context > 0) l.context = o.context;
   return l;
 }
 
+namespace {
+
 Task task(const ModelOptions& o, const data::Source& train) {
-  LlamaFacts l = options_of(o);
+  GgufDecoder l = llama_decoder(o);
   int64_t classes = train.column("tokens").classes;
-  if (o.weights.ends_with(".gguf") && classes > l.vocabulary)
-    throw invalid(fmt::format("{} has {} tokens, but {} has {}", o.data, classes, o.weights, l.vocabulary),
+  if (o.weights.ends_with(".gguf") && classes > l.options.vocabulary)
+    throw invalid(fmt::format("{} has {} tokens, but {} has {}", o.data, classes, o.weights, l.options.vocabulary),
                   option_text("tokenizer", "gguf:" + o.weights));
-  if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.vocabulary = classes;
-  return language_model(nn::Decoder({.vocabulary = l.vocabulary,
-                                     .layers = l.layers,
-                                     .width = l.width,
-                                     .hidden = l.hidden,
-                                     .heads = l.heads,
-                                     .kv_heads = l.kv_heads,
-                                     .eps = l.eps,
-                                     .rotary = {.base = l.rope_base}}));
+  if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.options.vocabulary = classes;
+  return language_model(nn::Decoder(std::move(l.options)));
 }
 
 }  // namespace
@@ -70,10 +71,10 @@ const ModelDef llama_model{
     .build = task,
     .synthetic =
         [](const ModelOptions& o, int64_t samples) {
-          LlamaFacts l = options_of(o);
-          return fmt::format("synthetic-text:{}:{}", l.vocabulary, std::min<int64_t>(samples, 512) * l.context);
+          GgufDecoder l = llama_decoder(o);
+          return fmt::format("synthetic-text:{}:{}", l.options.vocabulary, std::min<int64_t>(samples, 512) * l.context);
         },
     .optimizer = "adamw",
-    .context = [](const ModelOptions& o) { return options_of(o).context; }};
+    .context = [](const ModelOptions& o) { return llama_decoder(o).context; }};
 
 }  // namespace tutti
