@@ -1,8 +1,9 @@
-// tutti export: writes a checkpoint's model as an ONNX file.
+// tutti export: writes a model as an ONNX file, or a language model as a GGUF file.
 #include "onnx/export.h"
 
 #include <fmt/format.h>
 
+#include "cli/export_gguf.h"
 #include "cli/number.h"
 #include "cli/onnx_port.h"
 #include "cli/open_model.h"
@@ -35,10 +36,12 @@ nlohmann::ordered_json ports_json(const std::vector<onnx::Port>& ports) {
 
 struct ExportCommand {
   RunOptions run;
-  std::string file, output;
+  std::string file, output, type;
   bool json = false;
 
   int operator()() {
+    if (output.ends_with(".gguf")) return export_gguf(run, file, output, type.empty() ? "f32" : type, json);
+    if (!type.empty()) throw invalid_option("type", type, "has no effect on ONNX files", "omit it");
     bool fixed = run.named("batch");  // given now, not restored
     run.restore(file);
     run.validate();
@@ -88,17 +91,22 @@ struct ExportCommand {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("export", "Export a checkpoint's model to ONNX");
+  CLI::App* sub = app.add_subcommand("export", "Export a model to ONNX, or a language model to GGUF");
   static ExportCommand command;
-  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
-  sub->add_option("--output", command.output, "The ONNX file")->required();
+  sub->add_option("checkpoint", command.file, "A checkpoint; for GGUF also a file of weights, or one in GGUF")
+      ->required();
+  sub->add_option("--output", command.output, "The file: .onnx, or .gguf")->required();
+  sub->add_option("--type", command.type,
+                  "Type of the matrices in a GGUF file: " + gguf_type_names() + " (default: f32)");
   command.run.add_to(*sub);
   command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub, {"seed", "loss"});
   for (const char* option : {"--device", "--fallback", "--threads"}) sub->remove_option(sub->get_option(option));
   sub->get_option("--batch")->description("Fixed batch size (default: any)");
   add_json_flag(*sub, command.json);
-  sub->footer("Example: tutti export run.safetensors --output model.onnx");
+  sub->footer(
+      "Examples: tutti export run.safetensors --output model.onnx\n"
+      "          tutti export run.safetensors --output model.gguf --type q8_0");
   sub->callback([&action] { action = [] { return command(); }; });
 }
 

@@ -67,7 +67,8 @@ struct GenerateCommand {
                     "give one: --tokenizer bpe:FOLDER");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
     std::string text = prompt;
-    if (auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get())) {
+    auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get());
+    if (own) {
       if (!raw) text = as_chat(own->chat_template(), prompt);
       for (std::optional<int32_t> stop : {own->end(), own->padding()})
         if (stop) how.stop.insert(*stop);
@@ -76,6 +77,8 @@ struct GenerateCommand {
                            "omit it");
     }
     std::vector<int32_t> tokens = tokenizer->encode(text, "--prompt");
+    if (own && own->adds_begin() && own->begin() && (tokens.empty() || tokens[0] != *own->begin()))
+      tokens.insert(tokens.begin(), *own->begin());
     Device device = select_device(run.device);
     print_lost_plugins();
     data::TensorSet columns("tokens",

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <queue>
 
@@ -18,29 +19,44 @@
 namespace tutti::data {
 namespace {
 
-/// GPT-2's character for each byte: the byte itself if it is printable in Latin-1, else the next one starting at
-/// U+0100.
-std::array<std::string, 256> byte_alphabet() {
-  std::array<std::string, 256> all;
-  char32_t next = 0x100;
-  for (char32_t b = 0; b < 256; ++b) {
-    bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-    all[b] = utf8(printable ? b : next++);
-  }
-  return all;
-}
-
 uint64_t pair(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b); }
 
-/// GPT-2's pre-tokenization. White space is Unicode's White_Space, which differs from PCRE2's \s.
-const char* const gpt2_pattern = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\t-\r\x{85}\p{Z}\p{L}\p{N}]++)"
-                                 R"(|[\t-\r\x{85}\p{Z}]+(?![^\t-\r\x{85}\p{Z}])|[\t-\r\x{85}\p{Z}]+)";
+// White space is Unicode's White_Space, which differs from PCRE2's \s.
+#define TUTTI_SPACE R"(\t-\r\x{85}\p{Z})"
+
+const char* const gpt2_pattern = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^)" TUTTI_SPACE
+                                 R"(\p{L}\p{N}]++|[)" TUTTI_SPACE R"(]+(?![^)" TUTTI_SPACE R"(])|[)" TUTTI_SPACE "]+";
+/// Llama 3's and Qwen 2's, which differ in how many digits a piece may have.
+#define TUTTI_LLAMA3(digits)                                                                                          \
+  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}++|)" digits R"(| ?[^)" TUTTI_SPACE                          \
+  R"(\p{L}\p{N}]++[\r\n]*|[)" TUTTI_SPACE R"(]*[\r\n]+|[)" TUTTI_SPACE R"(]+(?![^)" TUTTI_SPACE R"(])|[)" TUTTI_SPACE \
+  "]+"
+
+constexpr BpeSplit splits[] = {{"gpt-2", gpt2_pattern, false, false, false},
+                               {"smollm", gpt2_pattern, true, false, false},
+                               {"llama-bpe", TUTTI_LLAMA3(R"(\p{N}{1,3})"), false, true, true},
+                               {"qwen2", TUTTI_LLAMA3(R"(\p{N})"), false, false, false}};
 const char* const digits_pattern = R"(\p{N}|\P{N}++)";
 
 const char* const folder_remedy = "the folder must contain vocab.json and merges.txt in GPT-2's format";
 const char* const vocabulary_remedy = "use a file with a complete tokenizer";
 
 }  // namespace
+
+const std::array<std::string, 256>& byte_alphabet() {
+  static const std::array<std::string, 256> alphabet = [] {
+    std::array<std::string, 256> all;
+    char32_t next = 0x100;
+    for (char32_t b = 0; b < 256; ++b) {
+      bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+      all[b] = utf8(printable ? b : next++);
+    }
+    return all;
+  }();
+  return alphabet;
+}
+
+std::span<const BpeSplit> bpe_splits() { return splits; }
 
 /// A pattern that splits any text into pieces.
 struct Bpe::Pattern {
@@ -85,8 +101,8 @@ Bpe::Bpe(const std::string& folder) : name_(folder + "/vocab.json"), pattern_(st
 Bpe::Bpe(const BpeVocabulary& v)
     : name_(v.name),
       drop_unknown_bytes_(v.drop_unknown_bytes),
-      digits_(v.digits_alone ? std::make_unique<Pattern>(digits_pattern) : nullptr),
-      pattern_(std::make_unique<Pattern>(gpt2_pattern)) {
+      digits_(v.split->digits_alone ? std::make_unique<Pattern>(digits_pattern) : nullptr),
+      pattern_(std::make_unique<Pattern>(v.split->pattern)) {
   for (size_t i = 0; i < v.tokens.size(); ++i) {
     auto n = static_cast<int32_t>(i);
     std::string token(v.tokens[i]);
@@ -99,6 +115,8 @@ Bpe::Bpe(const BpeVocabulary& v)
   size_ = static_cast<int64_t>(v.tokens.size());
   learn_bytes();
   for (size_t i = 0; i < v.merges.size(); ++i) add_merge(v.merges[i], v.place_of_merge(i), vocabulary_remedy);
+  if (v.split->whole_pieces)
+    for (const auto& [n, bytes] : bytes_of_) whole_.emplace(bytes, n);
 }
 
 Bpe::~Bpe() = default;
@@ -127,7 +145,7 @@ void Bpe::read_vocabulary(const std::string& path) {
 /// Finds the single-byte tokens, and converts the texts of all tokens to bytes. A text with a character outside the
 /// alphabet is kept unchanged.
 void Bpe::learn_bytes() {
-  std::array<std::string, 256> alphabet = byte_alphabet();
+  const std::array<std::string, 256>& alphabet = byte_alphabet();
   std::unordered_map<char32_t, char> byte_of;
   for (size_t b = 0; b < alphabet.size(); ++b) {
     auto it = numbers_.find(alphabet[b]);
@@ -209,6 +227,22 @@ std::vector<int32_t> Bpe::merged(std::vector<int32_t> piece) const {
   return piece;
 }
 
+std::vector<std::string> Bpe::tokens() const {
+  std::vector<std::string> all(static_cast<size_t>(size_));
+  for (const auto& [token, n] : numbers_) all[static_cast<size_t>(n)] = token;
+  return all;
+}
+
+std::vector<std::string> Bpe::merges() const {
+  const std::vector<std::string> texts = tokens();
+  std::map<int32_t, std::string> by_rank;
+  for (const auto& [both, merge] : merges_)
+    by_rank.emplace(merge.rank, texts[both >> 32] + " " + texts[both & 0xffffffff]);
+  std::vector<std::string> all;
+  for (auto& [rank, text] : by_rank) all.push_back(std::move(text));
+  return all;
+}
+
 std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what) const {
   code_points(text, what);
   std::vector<int32_t> tokens;
@@ -217,6 +251,10 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what)
   auto add = [&](std::string_view piece) {
     if (auto it = known.find(piece); it != known.end()) {
       tokens.insert(tokens.end(), it->second.begin(), it->second.end());
+      return;
+    }
+    if (auto it = whole_.empty() ? whole_.end() : whole_.find(std::string(piece)); it != whole_.end()) {
+      tokens.push_back(it->second);
       return;
     }
     std::vector<int32_t> bytes;

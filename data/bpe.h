@@ -4,12 +4,28 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 
 #include "data/tokenizer.h"
 
 namespace tutti::data {
+
+/// How a text is cut into pieces that merges do not cross: the pre-tokenizers of published models.
+struct TUTTI_API BpeSplit {
+  const char* name;     ///< as GGUF files call it
+  const char* pattern;  ///< PCRE2
+  bool digits_alone;    ///< every \p{N} is a piece by itself, before the pattern is applied
+  bool whole_pieces;    ///< a piece that is a token is not built by merges
+  bool begins;          ///< models expect the begin token before a text, unless the file says otherwise
+};
+/// The known ones; the first is GPT-2's.
+TUTTI_API std::span<const BpeSplit> bpe_splits();
+
+/// GPT-2's character for each byte, as UTF-8: the byte itself if it is printable in Latin-1, else the next one starting
+/// at U+0100.
+TUTTI_API const std::array<std::string, 256>& byte_alphabet();
 
 /// A vocabulary in memory. The views must live as long as the constructor runs.
 struct BpeVocabulary {
@@ -18,8 +34,8 @@ struct BpeVocabulary {
   std::vector<std::string_view> merges;               ///< "a b", in merge order
   std::function<std::string(size_t)> place_of_merge;  ///< for messages
   std::function<std::string(size_t)> place_of_token;  ///< for messages
-  bool digits_alone = false;                          ///< every \p{N} is a piece by itself
-  bool drop_unknown_bytes = false;                    ///< bytes without a token are dropped instead of an error
+  const BpeSplit* split = &bpe_splits()[0];
+  bool drop_unknown_bytes = false;  ///< bytes without a token are dropped instead of an error
 };
 
 /// Reads a folder's vocab.json (token to id) and merges.txt (pairs of tokens, in merge order), with tokens in GPT-2's
@@ -37,6 +53,9 @@ class TUTTI_API Bpe : public Tokenizer {
   /// The largest id + 1.
   int64_t size() const override { return size_; }
   std::vector<int32_t> encode(std::string_view text, const std::string& what) const override;
+  /// The tokens by id in GPT-2's alphabet, "" for ids without one, and the pairs in merge order.
+  std::vector<std::string> tokens() const;
+  std::vector<std::string> merges() const;
   /// Ids below size() without a token decode to nothing.
   std::string decode(std::span<const int32_t> tokens) const override;
 
@@ -59,7 +78,8 @@ class TUTTI_API Bpe : public Tokenizer {
   std::unordered_map<int32_t, std::string> bytes_of_;
   int64_t size_ = 0;
   bool drop_unknown_bytes_ = false;
-  std::unique_ptr<Pattern> digits_, pattern_;  // digits_: null unless digits_alone
+  std::unordered_map<std::string, int32_t> whole_;  // by bytes; empty unless whole_pieces
+  std::unique_ptr<Pattern> digits_, pattern_;       // digits_: null unless digits_alone
 };
 
 }  // namespace tutti::data

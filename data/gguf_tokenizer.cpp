@@ -4,26 +4,35 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <set>
 
 #include "core/base/status.h"
+#include "data/sentence_pieces.h"
 
 namespace tutti::data {
 namespace {
 
 const std::string tokens_key = "tokenizer.ggml.tokens", merges_key = "tokenizer.ggml.merges",
                   types_key = "tokenizer.ggml.token_type";
-const char* const other_remedy = "use a file whose tokenizer has the model gpt2 and the pre-tokenizer smollm or gpt-2";
+const char* const other_remedy = "use a file with one of these tokenizers, or give another: the option tokenizer";
 
-/// Throws unless the text of that key is in `known`.
-std::string one_of(const Gguf& file, const std::string& key, const std::vector<std::string>& known) {
-  std::string text = file.text(key);
-  if (std::ranges::find(known, text) == known.end())
-    throw file.error(file.find(key)->at,
-                     fmt::format("metadata '{}' is '{}', expected {}", key, text, fmt::join(known, " or ")),
-                     other_remedy);
-  return text;
+/// The names that files use for the same pre-tokenizer.
+const std::map<std::string, std::string> same_split = {
+    {"llama3", "llama-bpe"}, {"llama-v3", "llama-bpe"}, {"deepseek-r1-qwen", "qwen2"}, {"gpt2", "gpt-2"}};
+
+const BpeSplit& split_of(const Gguf& file) {
+  const std::string key = "tokenizer.ggml.pre";
+  std::string given = file.text(key), name = given;
+  if (auto it = same_split.find(name); it != same_split.end()) name = it->second;
+  std::vector<std::string> known;
+  for (const BpeSplit& s : bpe_splits()) {
+    if (s.name == name) return s;
+    known.emplace_back(s.name);
+  }
+  throw file.error(file.find(key)->at,
+                   fmt::format("metadata '{}' is '{}', expected {}", key, given, fmt::join(known, ", ")), other_remedy);
 }
 
 /// The token id of that key, if the file has it.
@@ -40,6 +49,34 @@ std::string place_of(const Gguf& file, const std::string& key, const GgufValue& 
   return fmt::format("{}, byte {}: metadata '{}', element {}", file.path(), v.byte_of(i), key, i);
 }
 
+// The types of tokens, by the format's numbers.
+constexpr int64_t normal = 1, unknown_token = 2, control = 3, user_defined = 4, unused = 5, byte = 6;
+
+/// The types of all tokens; normal if the file has none.
+std::vector<int64_t> types_of(const Gguf& file, size_t size) {
+  if (!file.find(types_key)) return std::vector<int64_t>(size, normal);
+  const GgufValue& types = file.integers(types_key);
+  if (types.size() != size)
+    throw file.error(types.at, fmt::format("metadata '{}' has {} elements, but '{}' has {}", types_key, types.size(),
+                                           tokens_key, size));
+  std::vector<int64_t> all;
+  for (size_t i = 0; i < size; ++i) {
+    all.push_back(types.integer(i).value_or(-1));
+    if (all[i] < normal || all[i] > byte)
+      throw file.error(types.byte_of(i),
+                       fmt::format("metadata '{}', element {}: {}, expected 1 to 6", types_key, i, all[i]));
+  }
+  return all;
+}
+
+/// The byte of "<0x0A>"; -1 for other texts.
+int byte_of(std::string_view text) {
+  int b = -1;
+  if (text.size() != 6 || !text.starts_with("<0x") || !text.ends_with('>')) return -1;
+  auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, b, 16);
+  return error == std::errc() && end == text.data() + 5 ? b : -1;
+}
+
 std::vector<std::string_view> texts_of(const GgufValue& v) {
   std::vector<std::string_view> all;
   for (size_t i = 0; i < v.size(); ++i) all.push_back(*v.text(i));
@@ -49,51 +86,91 @@ std::vector<std::string_view> texts_of(const GgufValue& v) {
 }  // namespace
 
 GgufTokenizer::GgufTokenizer(const Gguf& file) {
-  one_of(file, "tokenizer.ggml.model", {"gpt2"});
-  std::string pre = one_of(file, "tokenizer.ggml.pre", {"smollm", "gpt-2"});
-  const GgufValue &tokens = file.texts(tokens_key), &merges = file.texts(merges_key);
-  if (tokens.size() == 0 || tokens.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-    throw file.error(tokens.at,
-                     fmt::format("metadata '{}' has {} elements, expected 1 to 2^31 - 2", tokens_key, tokens.size()));
-  BpeVocabulary v{.name = fmt::format("metadata '{}'", tokens_key),
-                  .tokens = texts_of(tokens),
-                  .merges = texts_of(merges),
-                  .place_of_merge = [&](size_t i) { return place_of(file, merges_key, merges, i); },
-                  .place_of_token = [&](size_t i) { return place_of(file, tokens_key, tokens, i); },
-                  .digits_alone = pre == "smollm",
-                  .drop_unknown_bytes = true};
-  bpe_ = std::make_unique<Bpe>(v);
-
-  if (file.find(types_key)) {
-    const GgufValue& types = file.integers(types_key);
-    if (types.size() != tokens.size())
-      throw file.error(types.at, fmt::format("metadata '{}' has {} elements, but '{}' has {}", types_key, types.size(),
-                                             tokens_key, tokens.size()));
-    std::set<size_t, std::greater<>> lengths;
-    for (size_t i = 0; i < types.size(); ++i) {
-      constexpr int64_t normal = 1, unknown = 2, control = 3, user_defined = 4, byte = 6;
-      std::optional<int64_t> type = types.integer(i);
-      if (!type || *type < normal || *type > byte)
-        throw file.error(types.byte_of(i), fmt::format("metadata '{}', element {}: {}, expected 1 to 6", types_key, i,
-                                                       type.value_or(-1)));
-      bool special = *type == unknown || *type == control || *type == user_defined;
-      std::string text(v.tokens[i]);
-      if (!special || text.empty()) continue;
-      auto n = static_cast<int32_t>(i);
-      starts_special_[static_cast<unsigned char>(text[0])] = true;
-      lengths.insert(text.size());
-      specials_.emplace(text, n);
-      special_texts_.emplace(n, std::move(text));
-    }
-    lengths_.assign(lengths.begin(), lengths.end());
-  }
-
-  begin_ = number_of(file, "tokenizer.ggml.bos_token_id", tokens.size());
-  end_ = number_of(file, "tokenizer.ggml.eos_token_id", tokens.size());
-  padding_ = number_of(file, "tokenizer.ggml.padding_token_id", tokens.size());
-  unknown_ = number_of(file, "tokenizer.ggml.unknown_token_id", tokens.size());
-  adds_begin_ = file.boolean("tokenizer.ggml.add_bos_token", false);
+  const std::string key = "tokenizer.ggml.model", model = file.text(key);
+  if (model != "gpt2" && model != "llama")
+    throw file.error(file.find(key)->at, fmt::format("metadata '{}' is '{}', expected gpt2 or llama", key, model),
+                     other_remedy);
+  const GgufValue& tokens = file.texts(tokens_key);
+  const size_t size = tokens.size();
+  if (size == 0 || size >= static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    throw file.error(tokens.at, fmt::format("metadata '{}' has {} elements, expected 1 to 2^31 - 2", tokens_key, size));
+  begin_ = number_of(file, "tokenizer.ggml.bos_token_id", size);
+  end_ = number_of(file, "tokenizer.ggml.eos_token_id", size);
+  padding_ = number_of(file, "tokenizer.ggml.padding_token_id", size);
+  unknown_ = number_of(file, "tokenizer.ggml.unknown_token_id", size);
+  if (model == "gpt2")
+    read_bpe(file);
+  else
+    read_pieces(file);
+  read_specials(file);
+  adds_begin_ = file.boolean("tokenizer.ggml.add_bos_token", adds_begin_);
   chat_template_ = file.text("tokenizer.chat_template", "");
+}
+
+void GgufTokenizer::read_bpe(const Gguf& file) {
+  const BpeSplit& split = split_of(file);
+  const GgufValue &tokens = file.texts(tokens_key), &merges = file.texts(merges_key);
+  inner_ = std::make_unique<Bpe>(
+      BpeVocabulary{.name = fmt::format("metadata '{}'", tokens_key),
+                    .tokens = texts_of(tokens),
+                    .merges = texts_of(merges),
+                    .place_of_merge = [&](size_t i) { return place_of(file, merges_key, merges, i); },
+                    .place_of_token = [&](size_t i) { return place_of(file, tokens_key, tokens, i); },
+                    .split = &split,
+                    .drop_unknown_bytes = true});
+  adds_begin_ = split.begins;
+}
+
+void GgufTokenizer::read_pieces(const Gguf& file) {
+  const std::string scores_key = "tokenizer.ggml.scores";
+  const GgufValue& tokens = file.texts(tokens_key);
+  const GgufValue* scores = file.find(scores_key);
+  if (!scores || !scores->is_array || scores->size() != tokens.size() || !scores->real(0))
+    throw file.error(scores ? scores->at : tokens.at,
+                     fmt::format("metadata '{}' is {}, expected a number for each of the {} tokens", scores_key,
+                                 scores ? scores->type_name() : "missing", tokens.size()));
+  for (const char* key : {"tokenizer.ggml.precompiled_charsmap", "tokenizer.ggml.remove_extra_whitespaces"})
+    if (const GgufValue* v = file.find(key); v && v->boolean(0).value_or(true))
+      throw file.error(v->at, fmt::format("metadata '{}': tokenizers that normalise texts are not supported", key),
+                       other_remedy);
+  PieceVocabulary v{.name = fmt::format("metadata '{}'", tokens_key),
+                    .tokens = texts_of(tokens),
+                    .scores = {},
+                    .merged = {},
+                    .bytes = {},
+                    .place_of_token = [&](size_t i) { return place_of(file, tokens_key, tokens, i); },
+                    .unknown = unknown_.value_or(-1),
+                    .space_before = file.boolean("tokenizer.ggml.add_space_prefix", true)};
+  const std::vector<int64_t> types = types_of(file, tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    v.scores.push_back(static_cast<float>(scores->real(i).value_or(0)));
+    v.merged.push_back(types[i] == normal || types[i] == user_defined || types[i] == unused);
+    v.bytes.push_back(types[i] == byte ? byte_of(v.tokens[i]) : -1);
+    if (types[i] == byte && v.bytes[i] < 0)
+      throw invalid(
+          fmt::format("{}: '{}' is of the type byte, expected <0x00> to <0xFF>", v.place_of_token(i), v.tokens[i]),
+          "use a file with a complete tokenizer");
+  }
+  inner_ = std::make_unique<SentencePieces>(v);
+  drops_space_ = v.space_before;
+  adds_begin_ = true;
+}
+
+void GgufTokenizer::read_specials(const Gguf& file) {
+  const GgufValue& tokens = file.texts(tokens_key);
+  const std::vector<int64_t> types = types_of(file, tokens.size());
+  std::set<size_t, std::greater<>> lengths;
+  for (size_t i = 0; i < types.size(); ++i) {
+    bool special = types[i] == unknown_token || types[i] == control || types[i] == user_defined;
+    std::string text(*tokens.text(i));
+    if (!special || text.empty()) continue;
+    auto n = static_cast<int32_t>(i);
+    starts_special_[static_cast<unsigned char>(text[0])] = true;
+    lengths.insert(text.size());
+    specials_.emplace(text, n);
+    special_texts_.emplace(n, std::move(text));
+  }
+  lengths_.assign(lengths.begin(), lengths.end());
 }
 
 std::vector<int32_t> GgufTokenizer::encode(std::string_view text, const std::string& what) const {
@@ -102,7 +179,7 @@ std::vector<int32_t> GgufTokenizer::encode(std::string_view text, const std::str
   size_t done = 0;
   auto up_to = [&](size_t end) {
     if (end == done) return;
-    std::vector<int32_t> part = bpe_->encode(text.substr(done, end - done), what);
+    std::vector<int32_t> part = inner_->encode(text.substr(done, end - done), what);
     tokens.insert(tokens.end(), part.begin(), part.end());
   };
   for (size_t at = 0; at < text.size();) {
@@ -129,8 +206,9 @@ std::string GgufTokenizer::decode(std::span<const int32_t> tokens) const {
   for (size_t i = 0; i < tokens.size(); ++i) {
     check_token(tokens, i);
     auto it = special_texts_.find(tokens[i]);
-    text += it != special_texts_.end() ? it->second : bpe_->decode(tokens.subspan(i, 1));
+    text += it != special_texts_.end() ? it->second : inner_->decode(tokens.subspan(i, 1));
   }
+  if (drops_space_ && !tokens.empty() && text.starts_with(' ') && !is_special(tokens[0])) text.erase(0, 1);
   return text;
 }
 

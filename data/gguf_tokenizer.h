@@ -12,18 +12,18 @@
 
 namespace tutti::data {
 
-/// Byte-level BPE with special tokens: model "gpt2", pre-tokenizer "smollm" (splits every digit, then as GPT-2) or
-/// "gpt-2". Special tokens (control, user-defined and unknown ones) are matched anywhere in a text, the longest first;
-/// the text between them is encoded separately. Bytes without a token are dropped, as in the original tokenizers of
-/// such files. No begin or end token is added.
+/// Model "gpt2": byte-level BPE with one of bpe_splits() as pre-tokenizer; bytes without a token are dropped, as in the
+/// original tokenizers of such files. Model "llama": SentencePieces. Special tokens (control, user-defined and unknown
+/// ones) are matched anywhere in a text, the longest first; the text between them is encoded separately. No begin or
+/// end token is added.
 class TUTTI_API GgufTokenizer : public Tokenizer {
  public:
   /// Throws Error(invalid) naming file, byte and expectation: another model or pre-tokenizer, arrays of different
   /// lengths, a duplicate token, a merge whose token is missing, a special token id outside the vocabulary.
   explicit GgufTokenizer(const Gguf& file);
-  int64_t size() const override { return bpe_->size(); }
+  int64_t size() const override { return inner_->size(); }
   std::vector<int32_t> encode(std::string_view text, const std::string& what) const override;
-  /// Special tokens are written as text.
+  /// Special tokens are written as text. The space that SentencePieces put before a text is not written.
   std::string decode(std::span<const int32_t> tokens) const override;
 
   /// The ids of the begin, end, padding and unknown tokens, if the file defines them.
@@ -39,7 +39,12 @@ class TUTTI_API GgufTokenizer : public Tokenizer {
   const std::string& chat_template() const { return chat_template_; }
 
  private:
-  std::unique_ptr<Bpe> bpe_;
+  void read_bpe(const Gguf& file);
+  void read_pieces(const Gguf& file);
+  void read_specials(const Gguf& file);
+
+  std::unique_ptr<Tokenizer> inner_;
+  bool drops_space_ = false;  // the decoded text begins with a space that was put there
   std::unordered_map<int32_t, std::string> special_texts_;
   std::map<std::string, int32_t, std::less<>> specials_;
   std::vector<size_t> lengths_;  // of special tokens, in descending order

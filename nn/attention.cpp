@@ -2,19 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 #include "core/base/status.h"
 #include "graph/functions.h"
+#include "graph/in_f32.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/dropout.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/less.h"
 #include "graph/ops/less_equal.h"
 #include "graph/ops/logical_and.h"
+#include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
+#include "graph/ops/softmax.h"
 #include "graph/ops/sub.h"
+#include "graph/ops/tanh.h"
 #include "graph/ops/transpose.h"
 
 namespace tutti::nn {
+namespace {
+
+/// Attention whose scores are cap * tanh(score / cap), as a composition: the op has no caps.
+Value capped_attention(Value q, Value k, Value v, const AttentionOptions& o, double cap) {
+  const Shape s = q.shape();
+  const int64_t keys = k.shape()[1], length = k.shape()[2];
+  auto grouped = [&](Value x) { return reshape(x, {s[0], keys, s[1] / keys * s[2], x.shape()[3]}); };
+  const double scale = o.scale.value_or(1 / std::sqrt(static_cast<double>(s[3])));
+  Value scores = wide(reshape(matmul(grouped(q), k, false, true), {s[0], s[1], s[2], length}));
+  scores = tanh(scores * (scale / cap)) * cap;
+  scores = select(o.mask, scores, scores.like(-std::numeric_limits<double>::infinity()));
+  Value p = cast(softmax(scores, 3), q.dtype());
+  if (o.dropout > 0) p = dropout(p, o.seed, o.step, o.dropout, o.stream);
+  return reshape(matmul(grouped(p), v), {s[0], s[1], s[2], v.shape()[3]});
+}
+
+}  // namespace
 
 MultiheadAttention::MultiheadAttention(int64_t heads, Options options) : heads_(heads), options_(options) {
   if (heads < 1) throw invalid(fmt::format("MultiheadAttention({}): num_heads must be at least 1", heads));
@@ -54,25 +80,34 @@ std::string MultiheadAttention::describe() const {
   return fmt::format("MultiheadAttention({} heads{})", heads_, options_.causal ? ", causal" : "");
 }
 
-Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o) {
-  if (!b.position()) {
+Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o, const CausalOptions& causal) {
+  Graph& g = b.graph();
+  const int64_t count = q.shape()[2], context = b.position() ? b.context() : count;
+  const bool windowed = causal.window > 0 && causal.window < context;
+  if (!b.position() && !windowed && causal.cap == 0) {
     o.causal = true;
     return attention(q, k, v, o);
   }
-  int64_t context = b.context(), count = q.shape()[2];
-  Value place = iota(b.graph(), {context}, 0), offset = place - b.position();
-  Value now = logical_and(less_equal(offset.like(0), offset), less(offset, offset.like(static_cast<double>(count))));
-  now = reshape(now, {1, 1, context, 1});
-  auto with_earlier = [&](const char* name, Value x) {
-    Shape all = x.shape();
-    all[2] = context;
-    Value y = select(now, gather(x, offset, 2), b.cache_get(name, {x.dtype(), all}));
-    b.cache_put(name, y);
-    return y;
-  };
-  o.mask = reshape(less_equal(reshape(place, {1, context}), reshape(b.positions(count), {count, 1})),
-                   {1, 1, count, context});
-  return attention(q, with_earlier("keys", k), with_earlier("values", v), o);
+  Value place = iota(g, {context}, 0), rows = reshape(b.positions(count), {count, 1});
+  Value columns = reshape(place, {1, context});
+  Value mask = less_equal(columns, rows);
+  if (windowed) mask = logical_and(mask, less(rows - static_cast<double>(causal.window), columns));
+  o.mask = reshape(mask, {1, 1, count, context});
+  if (b.position()) {
+    Value offset = place - b.position();
+    Value now = logical_and(less_equal(offset.like(0), offset), less(offset, offset.like(static_cast<double>(count))));
+    now = reshape(now, {1, 1, context, 1});
+    auto with_earlier = [&](const char* name, Value x) {
+      Shape all = x.shape();
+      all[2] = context;
+      Value y = select(now, gather(x, offset, 2), b.cache_get(name, {x.dtype(), all}));
+      b.cache_put(name, y);
+      return y;
+    };
+    k = with_earlier("keys", k);
+    v = with_earlier("values", v);
+  }
+  return causal.cap == 0 ? attention(q, k, v, o) : capped_attention(q, k, v, o, causal.cap);
 }
 
 }  // namespace tutti::nn

@@ -28,8 +28,14 @@ class TUTTI_API MultiheadAttention : public Module {
   Options options_;
 };
 
+/// What some decoders add to causal attention.
+struct TUTTI_API CausalOptions {
+  int64_t window = 0;  ///< a token attends to this many tokens, itself included; 0: all
+  double cap = 0;      ///< scores become cap * tanh(score / cap); 0: unchanged
+};
 /// Causal self-attention by tutti::attention: q [N, H, T, D], k and v [N, Hkv, T, D]. If b decodes (T = 1), attends to
 /// the keys and values of all tokens so far, which are cached in "keys" and "values" of the path.
-TUTTI_API Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o = {});
+TUTTI_API Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o = {},
+                                 const CausalOptions& causal = {});
 
 }  // namespace tutti::nn

@@ -19,6 +19,7 @@
 #include "graph/ops/mul.h"
 #include "graph/ops/quantized_matmul.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/sub.h"
 
 namespace tutti::nn {
 
@@ -46,19 +47,28 @@ int64_t stream_of(const std::string& name) {  // FNV-1a
   return h & 0x7fffffff;
 }
 
-std::vector<std::pair<std::string, TensorType>> states_of(const Parameter& p) {
-  if (p.bits == 0) return {{p.name, p.type}};
-  QuantizedNames names(p.name);
-  Shape quants = p.type.shape, blocks = quants;
-  quants.back() = quants.back() * p.bits / 8;
-  blocks.back() /= quantized_block;
-  return {
-      {names.quants, {DType::u8, quants}}, {names.scales, {DType::f16, blocks}}, {names.mins, {DType::f16, blocks}}};
+std::vector<std::string> quantized_names(const std::string& parameter, bool nested) {
+  std::vector<std::string> all;
+  for (const char* part : {".quants", ".scales", ".mins", ".scale_units", ".min_units"})
+    all.push_back(parameter + part);
+  if (!nested) all.resize(3);
+  return all;
 }
 
-void Builder::keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen) {
+std::vector<std::pair<std::string, TensorType>> states_of(const Parameter& p) {
+  if (p.form.bits == 0) return {{p.name, p.type}};
+  std::vector<std::string> names = quantized_names(p.name, p.form.nested);
+  std::vector<TensorType> types = quantized_parts(p.type.shape[0], p.type.shape[1], p.form);
+  std::vector<std::pair<std::string, TensorType>> all;
+  for (size_t k = 0; k < names.size(); ++k) all.emplace_back(std::move(names[k]), std::move(types[k]));
+  return all;
+}
+
+void Builder::keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen,
+                          std::map<std::string, QuantForm> forms) {
   frozen_format_ = format;
   frozen_ = std::move(frozen);
+  forms_ = std::move(forms);
 }
 
 const Parameter& Builder::declare(const std::string& name, Shape shape, Init init, ParameterProperties properties,
@@ -74,9 +84,11 @@ const Parameter& Builder::declare(const std::string& name, Shape shape, Init ini
   if (lora_ && !is_adapter(path)) properties.frozen = true;
   Parameter p{path, {master(), std::move(shape)}, init, properties};
   if (prefix_.empty() && frozen_ && frozen_(p)) {
-    bool blocks = p.type.shape.size() == 2 && p.type.shape[1] % quantized_block == 0;
-    if (frozen_format_ >= WeightFormat::int8 && blocks && !wide)
-      p.bits = frozen_format_ == WeightFormat::int8 || table ? 8 : 4;
+    bool blocks = p.type.shape.size() == 2 && p.type.shape[1] % quantized_block == 0 && !wide;
+    if (frozen_format_ == WeightFormat::file && blocks && forms_.contains(p.name))
+      p.form = forms_.at(p.name);
+    else if ((frozen_format_ == WeightFormat::int8 || frozen_format_ == WeightFormat::int4) && blocks)
+      p.form.bits = frozen_format_ == WeightFormat::int8 || table ? 8 : 4;
     else if (frozen_format_ != WeightFormat::master && !wide)
       p.type.dtype = compute_;
   }
@@ -84,8 +96,30 @@ const Parameter& Builder::declare(const std::string& name, Shape shape, Init ini
   return parameters_.emplace_back(std::move(p));
 }
 
+namespace {
+
+/// Scales and minimums as the ops take them: nested ones are multiplied out, to f32 [..., groups].
+std::pair<Value, Value> scales_and_mins(const Values& parts, const QuantForm& form) {
+  if (!form.nested) return {parts[1], parts[2]};
+  auto product = [&](Value numbers, Value units) {
+    Shape apart = units.shape(), one = apart;
+    apart.push_back(quantized_superblock / form.group);
+    one.push_back(1);
+    Value whole = cast(numbers, units.dtype()) - 128.0;  // stored with 128 added
+    return reshape(reshape(whole, apart) * reshape(units, one), numbers.shape());
+  };
+  return {product(parts[1], parts[3]), product(parts[2], parts[4])};
+}
+
+Value dequantized(const Values& parts, const QuantForm& form) {
+  auto [scales, mins] = scales_and_mins(parts, form);
+  return dequantize(parts[0], scales, mins, form.bits, form.group);
+}
+
+}  // namespace
+
 Weight Builder::read(const Parameter& p) {
-  Weight w{{}, p.bits, compute_};
+  Weight w{{}, p.form, compute_};
   StateRole role = prefix_.empty() ? StateRole::parameter : StateRole::optimizer;
   for (const auto& [name, type] : states_of(p)) w.parts.push_back(graph_.state(prefix_ + name, type, role));
   return w;
@@ -93,7 +127,7 @@ Weight Builder::read(const Parameter& p) {
 
 Value Builder::parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties) {
   Weight w = read(declare(name, std::move(shape), init, properties, false));
-  return cast(w.bits ? dequantize(w.parts[0], w.parts[1], w.parts[2], w.bits) : w.parts[0], compute_);
+  return cast(w.form.bits ? dequantized(w.parts, w.form) : w.parts[0], compute_);
 }
 
 Value Builder::wide_parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties) {
@@ -102,18 +136,21 @@ Value Builder::wide_parameter(const std::string& name, Shape shape, Init init, P
 
 Weight Builder::weight(const std::string& name, Shape shape, Init init, bool table) {
   Weight w = read(declare(name, std::move(shape), init, {}, false, table));
-  if (!w.bits) w.parts[0] = cast(w.parts[0], compute_);
+  if (!w.form.bits) w.parts[0] = cast(w.parts[0], compute_);
   return w;
 }
 
 Value Weight::product(Value x) const {
-  return bits ? quantized_matmul(x, parts[0], parts[1], parts[2], bits) : matmul(x, parts[0], false, true);
+  if (!form.bits) return matmul(x, parts[0], false, true);
+  auto [scales, mins] = scales_and_mins(parts, form);
+  return quantized_matmul(x, parts[0], scales, mins, form.bits, form.group);
 }
 
 Value Weight::rows(Value indices) const {
-  if (!bits) return embedding(parts[0], indices);
-  auto taken = [&](size_t k) { return gather(parts[k], indices); };
-  return cast(dequantize(taken(0), taken(1), taken(2), bits), compute);
+  if (!form.bits) return embedding(parts[0], indices);
+  Values taken;
+  for (Value part : parts) taken.push_back(gather(part, indices));
+  return cast(dequantized(taken, form), compute);
 }
 
 Value Builder::buffer(const std::string& name, TensorType type, Init init) {

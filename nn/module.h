@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/export.h"
+#include "core/geometry/quantized.h"
 #include "graph/graph.h"
 #include "nn/lora.h"
 #include "nn/mixup.h"
@@ -50,6 +51,7 @@ enum class WeightFormat {
   compute,  ///< in the model's compute dtype; same results with half the bytes in mixed precision
   int8,     ///< matrices quantized to 8 bits in blocks of 32, with a scale and a minimum (graph/ops/dequantize.cpp)
   int4,     ///< the same with 4 bits; embedding tables with 8
+  file,     ///< matrices as the file of weights has them quantized, others in the compute dtype
 };
 
 /// A parameter, or a buffer: a state of the model without a gradient, such as running statistics.
@@ -58,21 +60,18 @@ struct TUTTI_API Parameter {
   TensorType type;
   Init init;
   ParameterProperties properties = {};
-  int64_t bits = 0;  ///< 4 or 8: quantized, its states are those of QuantizedNames; `type` is the dequantized type
+  QuantForm form = {};  ///< if quantized, its states are those of quantized_names(); `type` is the dequantized type
 };
-/// The states of a quantized matrix, in the order of the inputs of dequantize.
-struct TUTTI_API QuantizedNames {
-  explicit QuantizedNames(const std::string& parameter)
-      : quants(parameter + ".quants"), scales(parameter + ".scales"), mins(parameter + ".mins") {}
-  std::string quants, scales, mins;
-};
+/// The names of the states of a quantized matrix, in the order of the inputs of dequantize: quants, scales, mins, and
+/// if nested the units of scales and mins.
+TUTTI_API std::vector<std::string> quantized_names(const std::string& parameter, bool nested);
 /// Names and types of its states: one with its name and type, or those of a quantized matrix.
 TUTTI_API std::vector<std::pair<std::string, TensorType>> states_of(const Parameter& p);
 
 /// A matrix [features, inputs], possibly quantized, as values of a graph.
 struct TUTTI_API Weight {
-  Values parts;  ///< the matrix, or its quants, scales and mins
-  int64_t bits = 0;
+  Values parts;  ///< the matrix, or its states as in quantized_names()
+  QuantForm form;
   DType compute = DType::f32;
   /// x Wᵀ for x [rows, inputs].
   Value product(Value x) const;
@@ -112,8 +111,10 @@ class TUTTI_API Builder {
   /// Whether input() has mixed any.
   bool mixed() const { return mixed_; }
 
-  /// From now on parameters for which `frozen` returns true are stored in that format.
-  void keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen);
+  /// From now on parameters for which `frozen` returns true are stored in that format. `forms`: for WeightFormat::file,
+  /// those of the file, by parameter.
+  void keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen,
+                   std::map<std::string, QuantForm> forms = {});
 
   /// Builds for decoding from now on: the tokens of a run, [N, T], follow `position` earlier ones (an i32 scalar) in a
   /// sequence of at most `context` tokens; the scores of token `last` (an i32 scalar) are returned. Attention caches
@@ -197,6 +198,7 @@ class TUTTI_API Builder {
   std::optional<Lora> lora_;
   WeightFormat frozen_format_ = WeightFormat::master;
   std::function<bool(const Parameter&)> frozen_;
+  std::map<std::string, QuantForm> forms_;
   Value position_, last_;
   int64_t context_ = 0;
   std::vector<std::string> linears_;

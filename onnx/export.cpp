@@ -2,42 +2,14 @@
 
 #include <algorithm>
 
-#include "data/files/checkpoint.h"
 #include "onnx/raise.h"
 #include "onnx/write.h"
-#include "train/io/weights.h"
 #include "train/run/resume.h"
 
 namespace tutti::onnx {
-namespace {
-
-/// The states used in evaluation, by parameter name.
-HostTensors states_of(Checkpoint& checkpoint, const ModelSignature& declared, const TrainerOptions& trained) {
-  HostTensors all;
-  for (const nn::Parameter& p : declared.parameters) {
-    bool averaged = trained.ema > 0;
-    all[p.name] = averaged ? *stored(checkpoint, average_state(p.name), p.type, StateRole::optimizer)
-                           : checkpoint.tensors.at(p.name);
-  }
-  for (const nn::Parameter& p : declared.buffers) all[p.name] = checkpoint.tensors.at(p.name);
-  return trained.lora ? merged(all, *trained.lora) : all;
-}
-
-/// The checkpoint's states used in evaluation, if it is one of the task.
-HostTensors states_in(const std::string& checkpoint, const Task& task, const TrainerOptions& trained,
-                      const InputLayout& form) {
-  Checkpoint file = read_checkpoint(checkpoint);
-  expect_possible(checkpoint, file);
-  ModelSignature declared = Programs(task, program_options(trained)).declare(form);
-  expect_same_model(file, declared);
-  return states_of(file, declared, trained);
-}
-
-}  // namespace
-
 Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
                const ExportOptions& options) {
-  HostTensors states = states_in(checkpoint, task, trained, form);
+  HostTensors states = evaluation_weights(checkpoint, task, trained, form);
   Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32,
                         .normalise = trained.normalise});
   InputLayout fed = form;
@@ -59,7 +31,7 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
 
 std::string retrained(const std::string& original, const std::string& checkpoint, const Task& task,
                       const TrainerOptions& trained, const InputLayout& form, const std::string& path) {
-  return with_weights(original, states_in(checkpoint, task, trained, form), path);
+  return with_weights(original, evaluation_weights(checkpoint, task, trained, form), path);
 }
 
 }  // namespace tutti::onnx

@@ -12,8 +12,9 @@ Mismatch declines(const NodeView& c) {
   if (Mismatch why = expect_inputs(c, 4); !why.empty()) return why;
   DType t = c.in(0).dtype;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
-  if (c.in(2).dtype != DType::f16) return "dtype " + std::string(name(c.in(2).dtype));
-  Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), c.node().attrs.i("bits"));
+  if (DType s = c.in(2).dtype; s != DType::f16 && s != DType::f32) return "dtype " + std::string(name(s));
+  const Attrs& a = c.node().attrs;
+  Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), a.i("bits"), a.i("group"));
   if (y[0] > quantized_few_rows) return fmt::format("x has {} rows, the maximum is {}", y[0], quantized_few_rows);
   return expect_result(c, 0, {t, y});
 }
@@ -21,13 +22,18 @@ Mismatch declines(const NodeView& c) {
 KernelPtr make(const NodeView& c) {
   const Shape &x = c.in(0).shape, &w = c.in(1).shape;
   if (num_elements(x) == 0 || w[0] == 0) return make_zero(c);
-  kernels::QuantizedProduct p{x[0], w[0], x[1], static_cast<int>(c.node().attrs.i("bits")),
-                              kernels::storage_of(c.in(0).dtype)};
+  const Attrs& a = c.node().attrs;
+  kernels::QuantizedProduct p{.rows = x[0],
+                              .features = w[0],
+                              .inputs = x[1],
+                              .bits = static_cast<int>(a.i("bits")),
+                              .group = a.i("group"),
+                              .scales = kernels::storage_of(c.in(2).dtype),
+                              .storage = kernels::storage_of(c.in(0).dtype)};
   return std::make_unique<FunctionKernel>(
       c,
       [p, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
-        p.run(in[0], static_cast<const uint8_t*>(in[1]), static_cast<const uint16_t*>(in[2]),
-              static_cast<const uint16_t*>(in[3]), out[0], scratch, threads);
+        p.run(in[0], static_cast<const uint8_t*>(in[1]), in[2], in[3], out[0], scratch, threads);
       },
       p.scratch_bytes(c.threads));
 }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
 
+#include "core/base/dtype.h"
 #include "data/files/ranged_file.h"
 
 namespace tutti {
@@ -30,6 +32,20 @@ std::string GgufValue::type_name() const {
                                           "bool", "text", "array", "u64", "i64", "f64"};
   const char* name = names[static_cast<size_t>(type)];
   return is_array ? fmt::format("{}[{}]", name, size_) : name;
+}
+
+std::string GgufValue::bytes() const {
+  std::string out;
+  auto add = [&](auto x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
+  if (is_array) add(static_cast<uint32_t>(Type::array));
+  add(static_cast<uint32_t>(type));
+  if (is_array) add(uint64_t{size_});
+  if (type != Type::text) return out + bytes_;
+  for (size_t i = 0; i < size_; ++i) {
+    add(uint64_t{text(i)->size()});
+    out += *text(i);
+  }
+  return out;
 }
 
 std::optional<int64_t> GgufValue::integer(size_t i) const {
@@ -163,7 +179,7 @@ void Gguf::each_blocks(const GgufTensor& t, F f) const {
 }
 
 HostTensor Gguf::read(const GgufTensor& t) const {
-  if (!t.type->to_floats)
+  if (!t.type->can_be_read())
     throw error(t.at,
                 fmt::format("tensor '{}' has the unsupported type {}, expected one of {}", t.name, t.type->name,
                             readable_gguf_types()),
@@ -172,9 +188,8 @@ HostTensor Gguf::read(const GgufTensor& t) const {
   try {
     out.bytes.resize(num_bytes(out.type));
     auto* to = reinterpret_cast<float*>(out.bytes.data());
-    each_blocks(t, [&](const std::byte* raw, uint64_t n, uint64_t first) {
-      t.type->to_floats(raw, n, to + first * t.type->block);
-    });
+    each_blocks(
+        t, [&](const std::byte* raw, uint64_t n, uint64_t first) { t.type->read(raw, n, to + first * t.type->block); });
   } catch (const std::bad_alloc&) {
     throw Error(Code::no_memory,
                 fmt::format("{}: not enough memory for tensor '{}', {}", path(), t.name, to_string(out.type)));
@@ -182,15 +197,46 @@ HostTensor Gguf::read(const GgufTensor& t) const {
   return out;
 }
 
+namespace {
+
+/// Stores x as f16; returns whether that is exact.
+bool stored_as_f16(HostTensor& to, size_t i, float x) {
+  uint16_t half = f32_to_f16(x);
+  std::memcpy(to.bytes.data() + i * sizeof half, &half, sizeof half);
+  return f16_to_f32(half) == x;
+}
+
+void store_f32(HostTensor& to, size_t i, float x) { std::memcpy(to.bytes.data() + i * sizeof x, &x, sizeof x); }
+
+/// Block n of a tensor in the form that devices keep; false if a minimum does not fit.
+bool keep_block(const GgufType& type, const GgufBlock& b, size_t n, QuantizedTensor& to) {
+  to.set_quants(n * type.block, {b.quants, type.block});
+  // Without a minimum, element = scale (q - zero) = scale q + (-zero scale).
+  const float least = type.has_min ? -b.min_unit : static_cast<float>(-type.zero) * b.scale_unit;
+  if (!type.form.nested) return stored_as_f16(to.scales, n, b.scale_unit) && stored_as_f16(to.mins, n, least);
+  store_f32(to.scale_units, n, b.scale_unit);
+  store_f32(to.min_units, n, least);
+  const size_t groups = type.block / static_cast<size_t>(type.form.group);
+  for (size_t g = 0; g < groups; ++g) {
+    auto byte = [](int8_t x) { return static_cast<std::byte>(x + 128); };
+    to.scales.bytes[n * groups + g] = byte(b.scales[g]);
+    to.mins.bytes[n * groups + g] = byte(type.has_min ? b.mins[g] : b.scales[g]);
+  }
+  return std::isfinite(b.scale_unit) && std::isfinite(least);
+}
+
+}  // namespace
+
 std::optional<QuantizedTensor> Gguf::read_quantized(const GgufTensor& t) const {
-  if (!t.type->to_quants || t.shape.size() != 2) return {};
-  QuantizedTensor out = blank_quantized(t.shape[0], t.shape[1], t.type->bits);
-  auto* scales = reinterpret_cast<uint16_t*>(out.scales.bytes.data());
-  auto* mins = reinterpret_cast<uint16_t*>(out.mins.bytes.data());
+  if (!t.type->take_apart || t.shape.size() != 2) return {};
+  QuantizedTensor out = blank_quantized(t.shape[0], t.shape[1], t.type->form);
   bool whole = true;
+  GgufBlock block;
   each_blocks(t, [&](const std::byte* raw, uint64_t n, uint64_t first) {
-    auto bytes = first * t.type->block * static_cast<uint64_t>(t.type->bits) / 8;
-    whole = whole && t.type->to_quants(raw, n, out.quants.bytes.data() + bytes, scales + first, mins + first);
+    for (uint64_t b = 0; b < n; ++b) {
+      t.type->take_apart(raw + b * t.type->bytes, block);
+      whole = keep_block(*t.type, block, first + b, out) && whole;
+    }
   });
   if (!whole) return {};
   return out;

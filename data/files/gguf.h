@@ -43,6 +43,8 @@ class TUTTI_API GgufValue {
   std::optional<bool> boolean(size_t i = 0) const;
   /// Element i < size(); the view is valid as long as the value. Nullopt if it is not a text.
   std::optional<std::string_view> text(size_t i = 0) const;
+  /// Its type and the value, as a file has them.
+  std::string bytes() const;
   /// The byte offset in the file of element i < size().
   uint64_t byte_of(size_t i) const;
 
@@ -100,8 +102,8 @@ class TUTTI_API Gguf {
   /// The tensor's elements in f32. Throws Error(invalid) naming file, byte and tensor if the type cannot be read or the
   /// file has been truncated.
   HostTensor read(const GgufTensor& tensor) const;
-  /// The tensor's blocks without dequantizing, if it is a matrix of 4 or 8 bits (q4_0, q4_1, q8_0) whose minimums fit
-  /// f16; nullopt otherwise.
+  /// The tensor's blocks without dequantizing, in the form of their type, if it is a matrix of a quantized type whose
+  /// scales and minimums are finite and fit the form; nullopt otherwise.
   std::optional<QuantizedTensor> read_quantized(const GgufTensor& tensor) const;
   /// An Error(invalid) about that byte: "FILE, byte N: …".
   Error error(uint64_t at, const std::string& what, const std::string& remedy = damaged) const;

@@ -116,8 +116,10 @@ LaunchList scatter_add(const Target&, DType t, int64_t outer, int64_t size, int6
 /// i32[].
 LaunchList random_bits(const Target&, int64_t n, uint32_t stream);
 /// y [rows, features] = x Wᵀ with weights quantized in blocks of 32 with 4 or 8 bits (core/geometry/quantized.h);
-/// inputs x [rows, inputs], quants u8, scales and mins f16. For few rows, because each row reads all weights.
-LaunchList quantized_matmul(const Target&, DType t, int64_t rows, int64_t features, int64_t inputs, int64_t bits);
+/// inputs x [rows, inputs], quants u8, scales and mins (f16 or f32), one per `group`. For few rows, because each row
+/// reads all weights.
+LaunchList quantized_matmul(const Target&, DType t, DType scales, int64_t rows, int64_t features, int64_t inputs,
+                            int64_t bits, int64_t group);
 /// y[a, i, b] (i32) = i.
 LaunchList iota(const Target&, int64_t outer, int64_t size, int64_t inner);
 /// y[e] = round_to(t, value), e < n; no inputs.

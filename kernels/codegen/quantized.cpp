@@ -6,15 +6,18 @@
 
 namespace tutti::codegen {
 
-LaunchList quantized_matmul(const Target& t, DType type, int64_t rows, int64_t features, int64_t inputs, int64_t bits) {
+LaunchList quantized_matmul(const Target& t, DType type, DType scales, int64_t rows, int64_t features, int64_t inputs,
+                            int64_t bits, int64_t group) {
   int64_t total = rows * features, blocks = inputs / quantized_block;
   if (total == 0) return {};
   bool lanes = t.cpu_like && t.language->pointers;
-  Kernel k = portable(lanes ? "quantized_lanes" : "quantized_rows", {{"T", element_of(type)}});
+  Kernel k =
+      portable(lanes ? "quantized_lanes" : "quantized_rows", {{"T", element_of(type)}, {"S", element_of(scales)}});
   k.set("TOTAL", total);
   k.set("FEATURES", features);
   k.set("BLOCKS", blocks);
   k.set("BITS", bits);
+  k.set("PARTS", quantized_block / group);
   k.elements = static_cast<uint64_t>(std::max(rows, features) * std::max<int64_t>(inputs, 1) + total);
   if (!lanes) {
     uint32_t span = t.cpu_like ? 1 : std::min(t.max_local, 32u);

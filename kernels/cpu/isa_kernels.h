@@ -118,12 +118,12 @@ struct IsaKernels {
   /// The gradient of lstm_row: computes dz, and dc in place, from dh and the results of lstm_row.
   void (*lstm_dx_row)(float* dz, float* dc, const float* dh, const float* gates, const float* c, const float* before,
                       int64_t n);
-  /// y[r * stride] = the product of row r of x [rows, 32 blocks] with one row of quantised weights: its quants, and a
-  /// scale and a minimum per block; `sums` [rows, blocks] is the sum of x over each block.
+  /// y[r * stride] = the product of row r of x [rows, 32 blocks] with one row of quantised weights: its quants, and
+  /// `parts` (1 or 2) scales and minimums per block; `sums` [rows, blocks parts] is the sum of x over each part.
   void (*quantized_row_4)(float* y, int64_t stride, const uint8_t* quants, const float* scales, const float* mins,
-                          const float* x, const float* sums, int64_t blocks, int64_t rows);
+                          const float* x, const float* sums, int64_t blocks, int64_t parts, int64_t rows);
   void (*quantized_row_8)(float* y, int64_t stride, const uint8_t* quants, const float* scales, const float* mins,
-                          const float* x, const float* sums, int64_t blocks, int64_t rows);
+                          const float* x, const float* sums, int64_t blocks, int64_t parts, int64_t rows);
   /// Products for attention. The last bits depend on the instruction set, because FMA is used if available.
   void (*block_product)(const BlockProduct&);
   /// The same with pairs of bf16 along `depth` as elements of a and b; null if the CPU has no such instructions.

@@ -12,10 +12,12 @@ namespace tutti::kernels {
 struct QuantizedProduct {
   int64_t rows, features, inputs;
   int bits;
+  int64_t group;   ///< elements per scale and minimum: 32 or 16
+  Storage scales;  ///< of scales and minimums: f16 or word
   Storage storage;
 
   size_t scratch_bytes(int threads) const;
-  void run(const void* x, const uint8_t* quants, const uint16_t* scales, const uint16_t* mins, void* y,
+  void run(const void* x, const uint8_t* quants, const void* scale_data, const void* min_data, void* y,
            std::byte* scratch, int threads) const;
 };
 

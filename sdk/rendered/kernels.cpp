@@ -62,16 +62,16 @@ LaunchList matmul(const NodeView& c) {
 // ---- products with quantised weights
 
 LaunchList quantized_matmul(const NodeView& c) {
-  expect(c, 4, {"bits"});
-  int64_t bits = c.node().attrs.i("bits");
-  DType t = c.in(0).dtype;
+  expect(c, 4, {"bits", "group"});
+  int64_t bits = c.node().attrs.i("bits"), group = c.node().attrs.i("group");
+  DType t = c.in(0).dtype, scales = c.in(2).dtype;
   if (t != DType::f32 && !is_narrow(t)) throw decline("dtype " + std::string(name(t)));
-  if (c.in(2).dtype != DType::f16) throw decline("dtype " + std::string(name(c.in(2).dtype)));
-  Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), bits);
+  if (scales != DType::f16 && scales != DType::f32) throw decline("dtype " + std::string(name(scales)));
+  Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), bits, group);
   if (y[0] > quantized_few_rows)
     throw decline(fmt::format("x has {} rows, the maximum is {}", y[0], quantized_few_rows));
   expect_result(c, {t, y});
-  return codegen::quantized_matmul(c.traits, t, y[0], y[1], c.in(0).shape[1], bits);
+  return codegen::quantized_matmul(c.traits, t, scales, y[0], y[1], c.in(0).shape[1], bits, group);
 }
 
 // ---- reductions

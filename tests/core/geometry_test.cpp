@@ -288,12 +288,21 @@ TEST(Geometry, gather_and_scatter) {
 }
 
 TEST(Geometry, quantised_matrices) {
-  auto shape = [](Shape quants, Shape scales, int64_t bits) {
+  auto shape = [](Shape quants, Shape scales, int64_t bits, int64_t group = 32) {
     TensorType parts{DType::f16, scales};
-    return quantized_shape({DType::u8, quants}, parts, parts, bits);
+    return quantized_shape({DType::u8, quants}, parts, parts, bits, group);
   };
   EXPECT_EQ(shape({3, 64}, {3, 2}, 8), (Shape{3, 64}));
   EXPECT_EQ(shape({3, 32}, {3, 2}, 4), (Shape{3, 64}));
+  EXPECT_EQ(shape({3, 32}, {3, 4}, 4, 16), (Shape{3, 64}));
+  EXPECT_EQ(shape({3, 64}, {3, 4}, 8, 16), (Shape{3, 64}));
+  expect_problem(problem([&] { shape({3, 48}, {3, 3}, 8, 16); }), "in blocks of 32");
+  expect_problem(problem([&] { shape({3, 64}, {3, 8}, 8, 8); }), "group = 8, expected 16 or 32");
+  std::vector<TensorType> nested = quantized_parts(3, 512, {.bits = 4, .group = 16, .nested = true});
+  ASSERT_EQ(nested.size(), 5u);
+  EXPECT_EQ(nested[0], (TensorType{DType::u8, {3, 256}}));
+  EXPECT_EQ(nested[1], (TensorType{DType::u8, {3, 32}}));
+  EXPECT_EQ(nested[4], (TensorType{DType::f32, {3, 2}}));
   expect_problem(problem([&] { shape({3, 64}, {3, 2}, 4); }), "expected u8[3, 32]");
   expect_problem(problem([&] { shape({3, 64}, {3, 2}, 5); }), "expected 4 or 8");
   expect_problem(problem([&] { shape({0, 0}, {0, int64_t{1} << 60}, 8); }), "more than 2^62");

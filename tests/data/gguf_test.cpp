@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "data/files/checkpoint.h"
 #include "tests/data/gguf_bytes.h"
@@ -31,8 +32,8 @@ std::vector<uint32_t> bits(const HostTensor& t) { return t.as<uint32_t>(); }
 TEST(Gguf, FloatsAreThoseOfTheGgufPackage) {
   Gguf g(golden + "/types.gguf");
   Checkpoint expected = read_checkpoint(golden + "/types.safetensors");
-  ASSERT_EQ(expected.tensors.size(), 7u);
-  EXPECT_EQ(g.tensors().size(), 8u);
+  ASSERT_EQ(expected.tensors.size(), 16u);
+  EXPECT_EQ(g.tensors().size(), 17u);
   for (const auto& [name, t] : expected.tensors) {
     const GgufTensor* found = g.find_tensor(name);
     ASSERT_TRUE(found) << name;
@@ -44,9 +45,50 @@ TEST(Gguf, FloatsAreThoseOfTheGgufPackage) {
   EXPECT_EQ(g.find_tensor("q4_1")->shape, (Shape{3, 96}));
   EXPECT_EQ(g.find_tensor("q4_1")->bytes, 3 * 3 * 20u);
   EXPECT_EQ(g.find_tensor("nothing"), nullptr);
-  expect_parts(message_of([&] { g.read(*g.find_tensor("listed_only")); }),
-               {"types.gguf, byte ", "'listed_only' has the unsupported type q6_k", "f32, f16, q4_0, q4_1, q8_0, bf16",
-                "convert"});
+  expect_parts(
+      message_of([&] { g.read(*g.find_tensor("listed_only")); }),
+      {"types.gguf, byte ", "'listed_only' has the unsupported type iq2_xxs",
+       "f32, f16, q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, bf16", "convert"});
+}
+
+/// The bytes of the generator splitmix64, as make_gguf.py makes them.
+std::vector<std::byte> splitmix(uint64_t seed, size_t count) {
+  std::vector<std::byte> all((count + 7) / 8 * 8);
+  for (size_t i = 0; i < all.size(); i += 8) {
+    uint64_t z = seed += 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    z ^= z >> 31;
+    std::memcpy(&all[i], &z, sizeof z);
+  }
+  return all;
+}
+
+TEST(Gguf, RandomBlocksAreThoseOfTheGgufPackage) {
+  auto sums = nlohmann::json::parse(get(golden + "/blocks.json"));
+  for (const GgufType& type : all_gguf_types()) {
+    if (!type.take_apart) continue;
+    SCOPED_TRACE(type.name);
+    ASSERT_TRUE(sums.contains(type.name));
+    const auto& expected = sums[type.name];
+    auto count = expected["blocks"].get<size_t>();
+    std::vector<float> x(count * type.block);
+    type.read(splitmix(type.number, count * type.bytes).data(), count, x.data());
+    uint64_t sum = 0, nans = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &x[i], sizeof bits);
+      if (std::isnan(x[i])) {
+        ++nans;
+        bits = 0x7fc00000;
+      }
+      sum += bits * (2 * i + 1);
+    }
+    EXPECT_EQ(nans, expected["nans"].get<uint64_t>());
+    EXPECT_EQ(std::to_string(sum), expected["sum"].get<std::string>());
+    sums.erase(type.name);
+  }
+  EXPECT_TRUE(sums.empty()) << sums;
 }
 
 TEST(Gguf, MetadataOfEveryType) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -42,6 +43,15 @@ TEST(GgufTokenizer, IsHuggingFaces) {
   EXPECT_FALSE(t.is_special(3));
   EXPECT_EQ(t.chat_template(), "{{ messages }}");
   EXPECT_EQ(t.decode(std::vector<int32_t>{2}), "<|im_end|>");
+}
+
+TEST(GgufTokenizer, ArePublishedModels) {
+  for (const char* name : {"llama-bpe", "qwen2", "pieces"}) {
+    SCOPED_TRACE(name);
+    GgufTokenizer t(Gguf(golden + "/" + name + ".gguf"));
+    expect_encodings(t, nlohmann::json::parse(read_file(golden + "/" + name + ".json", "")));
+    EXPECT_EQ(t.adds_begin(), name != std::string("qwen2"));
+  }
 }
 
 TEST(GgufTokenizer, SmolLm2s) {
@@ -98,8 +108,8 @@ TEST(GgufTokenizer, WhatIsWrongIsNamed) {
     return metadatum(std::string("tokenizer.ggml.") + key, gguf_string, gguf_text(value));
   };
   expect_parts(message_of([&] { tokenizer({}); }), {"t.gguf: metadata 'tokenizer.ggml.model' is missing"});
-  expect_parts(error(text("model", "llama")), {"t.gguf, byte ", "is 'llama', expected gpt2", "use a file"});
-  expect_parts(error(text("pre", "qwen2")), {"is 'qwen2', expected smollm or gpt-2"});
+  expect_parts(error(text("model", "bert")), {"t.gguf, byte ", "is 'bert', expected gpt2 or llama", "use a file"});
+  expect_parts(error(text("pre", "gpt-4o")), {"is 'gpt-4o', expected gpt-2, smollm, llama-bpe, qwen2"});
   expect_parts(error(text("tokens", "a")), {"'tokenizer.ggml.tokens' is text, expected an array of strings"});
   expect_parts(error(texts("tokenizer.ggml.tokens", {})), {"has 0 elements"});
   expect_parts(error(texts("tokenizer.ggml.tokens", {"a", "b", "1", "11", "c", "d", "e", "f"})),
@@ -116,6 +126,38 @@ TEST(GgufTokenizer, WhatIsWrongIsNamed) {
                {"element 4: 7, expected 1 to 6"});
   expect_parts(error(metadatum("tokenizer.ggml.eos_token_id", gguf_u32, u32(8))), {"is 8, expected 0 to 7"});
   expect_parts(error(metadatum("tokenizer.ggml.bos_token_id", gguf_i32, u32(0xffffffff))), {"is -1, expected 0 to 7"});
+}
+
+TEST(GgufTokenizer, WhatIsWrongWithPiecesIsNamed) {
+  auto real = [](const std::string& key, const std::vector<float>& all) {
+    std::string value = u32(gguf_f32) + u64(all.size());
+    for (float x : all) value += little_endian(x);
+    return metadatum(key, gguf_array, value);
+  };
+  const std::string scores = "tokenizer.ggml.scores";
+  auto made = [&](const std::string& more, const std::vector<std::string>& tokens = {"a", "b", "ab", "<0x41>"}) {
+    std::vector<std::string> all = {metadatum("tokenizer.ggml.model", gguf_string, gguf_text("llama")),
+                                    texts("tokenizer.ggml.tokens", tokens), more,
+                                    numbers("tokenizer.ggml.token_type", {1, 1, 1, 6})};
+    return tokenizer(all);
+  };
+  using Tokens = std::vector<int32_t>;
+  GgufTokenizer t = made(real(scores, {0, 0, -1, 0}));
+  EXPECT_EQ(t.encode("", ""), Tokens{});
+  EXPECT_EQ(t.decode(Tokens{2, 3}), "abA");
+  expect_parts(message_of([&] { t.encode("ab", "TEXT"); }), {"TEXT, near byte 0", "has no token for '\xe2\x96\x81'"});
+  auto error = [&](const std::string& more) { return message_of([&] { made(more); }); };
+  expect_parts(error(metadatum("x", gguf_u32, u32(1))), {"'tokenizer.ggml.scores' is missing, expected a number"});
+  expect_parts(error(real(scores, {0, 0})), {"'tokenizer.ggml.scores' is f32[2]", "each of the 4 tokens"});
+  expect_parts(error(real(scores, {0, 0, NAN, 0})), {"element 2: the score of 'ab' is nan"});
+  expect_parts(message_of([&] {
+                 made(real(scores, {0, 0, 0, 0}), {"a", "b", "a", "<0x41>"});
+               }),
+               {"element 2: tokens 0 and 2 are both 'a'"});
+  expect_parts(message_of([&] {
+                 made(real(scores, {0, 0, 0, 0}), {"a", "b", "c", "<0xG1>"});
+               }),
+               {"element 3: '<0xG1>' is of the type byte"});
 }
 
 }  // namespace

@@ -40,17 +40,34 @@ def gguf_texts(key, texts):
 
 
 def gguf():
-    """One tensor; and a tokenizer of 256 bytes' characters and a merge, as small as one can be."""
+    """One tensor; a block of every quantised type; a tokenizer of every kind."""
     head = gguf_text("general.name") + struct.pack("<I", 8) + gguf_text("small")
     info = gguf_text("w") + struct.pack("<IQQIQ", 2, 2, 2, 0, 0)
     data = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + head + info
     put("gguf", "tensor.gguf", data + bytes(-len(data) % 32) + struct.pack("<4f", 1, 2, 3, 4))
-    head = [gguf_text("tokenizer.ggml.model") + struct.pack("<I", 8) + gguf_text("gpt2"),
-            gguf_text("tokenizer.ggml.pre") + struct.pack("<I", 8) + gguf_text("smollm"),
-            gguf_texts("tokenizer.ggml.tokens", ["a", "b", "ab", "<|im_end|>"]),
-            gguf_text("tokenizer.ggml.token_type") + struct.pack("<IIQ4i", 9, 5, 4, 1, 1, 1, 3),
-            gguf_texts("tokenizer.ggml.merges", ["a b"])]
-    put("gguf", "tokens.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, len(head)) + b"".join(head))
+    # A block of every quantised type: numbers and sizes of ggml.
+    kinds = {2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84), 11: (256, 110), 12: (256, 144),
+             13: (256, 176), 14: (256, 210), 20: (32, 18), 23: (256, 136)}
+    infos, body = b"", b""
+    for kind, (block, width) in kinds.items():
+        infos += gguf_text(f"t{kind}") + struct.pack("<IQQIQ", 2, block, 1, kind, len(body))
+        body += bytes(range(width)) + bytes(-width % 32)
+    data = b"GGUF" + struct.pack("<IQQ", 3, len(kinds), 0) + infos
+    put("gguf", "blocks.gguf", data + bytes(-len(data) % 32) + body)
+    # Tokenizers, as small as they can be.
+    common = [gguf_texts("tokenizer.ggml.tokens", ["a", "b", "ab", "<|im_end|>"]),
+              gguf_text("tokenizer.ggml.token_type") + struct.pack("<IIQ4i", 9, 5, 4, 1, 1, 1, 3)]
+    for name, pre in (("tokens", "smollm"), ("llama", "llama-bpe"), ("qwen", "qwen2")):
+        head = [gguf_text("tokenizer.ggml.model") + struct.pack("<I", 8) + gguf_text("gpt2"),
+                gguf_text("tokenizer.ggml.pre") + struct.pack("<I", 8) + gguf_text(pre), *common,
+                gguf_texts("tokenizer.ggml.merges", ["a b"])]
+        put("gguf", name + ".gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, len(head)) + b"".join(head))
+    head = [gguf_text("tokenizer.ggml.model") + struct.pack("<I", 8) + gguf_text("llama"),
+            gguf_texts("tokenizer.ggml.tokens", ["<unk>", "<0x0A>", "\u2581", "T", "wo", "w", "o"]),
+            gguf_text("tokenizer.ggml.token_type") + struct.pack("<IIQ7i", 9, 5, 7, 2, 6, 1, 1, 1, 1, 1),
+            gguf_text("tokenizer.ggml.scores") + struct.pack("<IIQ7f", 9, 6, 7, 0, 0, -1, -2, 0, -3, -4),
+            gguf_text("tokenizer.ggml.unknown_token_id") + struct.pack("<II", 4, 0)]
+    put("gguf", "pieces.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, len(head)) + b"".join(head))
 
 
 def numpy_files():

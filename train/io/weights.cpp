@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,7 +17,7 @@
 #include "data/files/npz.h"
 #include "data/files/strict_json.h"
 #include "data/files/whole_file.h"
-#include "train/io/gguf_llama.h"
+#include "train/io/gguf_decoder.h"
 #include "train/io/peft_config.h"
 #include "train/io/weight_names.h"
 #include "train/step/programs.h"
@@ -88,7 +90,7 @@ std::vector<std::string> shards_of(const std::string& index) {
 
 HostTensors read_weights(const std::string& given, bool quantised) {
   const std::string path = file_kind(given) == FileKind::folder ? weights_in_folder(given) : given;
-  if (path.ends_with(".gguf")) return llama_weights(Gguf(path), quantised);
+  if (path.ends_with(".gguf")) return gguf_weights(Gguf(path), quantised);
   HostTensors all = path.ends_with(".npz")          ? read_npz(path)
                     : path.ends_with(".index.json") ? sharded(path)
                                                     : tensors_of(path);
@@ -96,18 +98,67 @@ HostTensors read_weights(const std::string& given, bool quantised) {
   return all;
 }
 
-QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name) {
-  nn::QuantizedNames names(name);
-  QuantizedTensor t{8, all.at(names.quants), all.at(names.scales), all.at(names.mins)};
-  // 4-bit blocks have 16 bytes for 32 numbers.
-  const Shape &bytes = t.quants.type.shape, &blocks = t.scales.type.shape;
-  if (!bytes.empty() && !blocks.empty() && bytes.back() == 16 * blocks.back()) t.bits = 4;
+namespace {
+
+/// The form of a matrix with those parts; `units` is null unless it is nested.
+QuantForm form_of(const Shape& quants, const Shape& scales, const Shape* units) {
+  auto last = [](const Shape& s) { return s.empty() ? 0 : std::max<int64_t>(s.back(), 0); };
+  if (!units) return {.bits = last(scales) > 0 && last(quants) / last(scales) == 16 ? 4 : 8};
+  const int64_t columns = last(*units) * quantized_superblock;
+  QuantForm f{.bits = 8, .group = quantized_block, .nested = true};
+  if (columns > 0 && last(quants) == columns / 2) f.bits = 4;
+  if (last(scales) == columns / 16) f.group = 16;
+  return f;
+}
+
+std::array<HostTensor*, 5> parts_of(QuantizedTensor& t) {
+  return {&t.quants, &t.scales, &t.mins, &t.scale_units, &t.min_units};
+}
+
+/// The types of the quantised matrix `name`, without bytes; nothing if it is not quantised.
+std::optional<QuantizedTensor> find_quantized(const HostTensors& all, const std::string& name) {
+  QuantizedTensor t;
+  size_t found = 0;
+  const std::vector<std::string> names = nn::quantized_names(name, true);
+  while (found < names.size())
+    if (const HostTensor* part = find(all, names[found]))
+      parts_of(t)[found++]->type = part->type;
+    else
+      break;
+  if (found < 3) return {};
+  const Shape& units = t.scale_units.type.shape;
+  t.form = form_of(t.quants.type.shape, t.scales.type.shape, found == names.size() ? &units : nullptr);
   try {
     t.shape();
   } catch (const Error& e) {
     throw invalid(fmt::format("invalid quantized tensor '{}': {}", name, e.what()), "use another file");
   }
   return t;
+}
+
+}  // namespace
+
+std::map<std::string, QuantForm> quantized_forms(const HostTensors& all) {
+  constexpr std::string_view quants = ".quants";
+  std::map<std::string, QuantForm> forms;
+  for (const auto& [name, t] : all) {
+    if (!name.ends_with(quants)) continue;
+    std::string matrix = name.substr(0, name.size() - quants.size());
+    if (std::optional<QuantizedTensor> q = find_quantized(all, matrix)) forms.emplace(std::move(matrix), q->form);
+  }
+  return forms;
+}
+
+void put_quantized(HostTensors& all, const std::string& name, QuantizedTensor t) {
+  std::vector<std::string> names = nn::quantized_names(name, t.form.nested);
+  for (size_t k = 0; k < names.size(); ++k) all.insert_or_assign(names[k], std::move(*parts_of(t)[k]));
+}
+
+bool has_quantized(const HostTensors& all, const nn::Parameter& p, std::set<std::string_view>& names) {
+  std::optional<QuantizedTensor> t = find_quantized(all, p.name);
+  if (!t || t->shape() != p.type.shape) return false;
+  for (const std::string& part : nn::quantized_names(p.name, t->form.nested)) names.insert(all.find(part)->first);
+  return true;
 }
 
 void convert_weights(HostTensors& weights, const ModelSignature& declared) {
@@ -117,18 +168,20 @@ void convert_weights(HostTensors& weights, const ModelSignature& declared) {
   };
   for (const nn::Parameter& p : declared.buffers) round(p);
   for (const nn::Parameter& p : declared.parameters) {
-    if (!p.bits) {
+    if (std::optional<QuantizedTensor> t = find_quantized(weights, p.name)) {
+      if (p.form == t->form) continue;
+      std::vector<std::string> names = nn::quantized_names(p.name, t->form.nested);
+      for (size_t k = 0; k < names.size(); ++k) *parts_of(*t)[k] = std::move(weights.extract(names[k]).mapped());
+      if (p.form.bits)
+        put_quantized(weights, p.name, with_form(std::move(*t), p.form));
+      else
+        weights.insert_or_assign(p.name, dequantized(*t).to(p.type.dtype));
+    } else if (auto it = weights.find(p.name); p.form.bits && it != weights.end()) {
+      put_quantized(weights, p.name, quantized(it->second, p.form.bits));
+      weights.erase(p.name);
+    } else {
       round(p);
-      continue;
     }
-    auto it = weights.find(p.name);
-    QuantizedTensor t =
-        it != weights.end() ? quantized(it->second, p.bits) : with_bits(quantized_tensor(weights, p.name), p.bits);
-    if (it != weights.end()) weights.erase(it);
-    nn::QuantizedNames names(p.name);
-    weights.insert_or_assign(names.quants, std::move(t.quants));
-    weights.insert_or_assign(names.scales, std::move(t.scales));
-    weights.insert_or_assign(names.mins, std::move(t.mins));
   }
 }
 

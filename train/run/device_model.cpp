@@ -46,11 +46,15 @@ std::array<uint32_t, 2> seed_words(uint64_t seed) {
 DeviceModel::DeviceModel(const Device& device, Task task, const TrainerOptions& options)
     : runner(open(device, options)), options_(options), programs_(std::move(task), program_options(options)) {}
 
-void DeviceModel::load(Checkpoint checkpoint) { loaded_ = std::move(checkpoint); }
+void DeviceModel::load(Checkpoint checkpoint) {
+  loaded_ = std::move(checkpoint);
+  programs_.keep_forms(quantized_forms(loaded_->tensors));
+}
 
 void DeviceModel::start_from(HostTensors weights, const std::string& from) {
   weights_ = std::move(weights);
   weights_from_ = from;
+  programs_.keep_forms(quantized_forms(weights_));
 }
 
 void DeviceModel::initialize() {
@@ -74,7 +78,10 @@ void DeviceModel::declare(const ModelSignature& found) {
     expect_weights_of(weights_from_, weights_, *declared_);
     convert_weights(weights_, *declared_);
   }
-  bool quantised = std::ranges::any_of(declared_->parameters, [](const nn::Parameter& p) { return p.bits != 0; });
+  bool quantised = std::ranges::any_of(declared_->parameters, [](const nn::Parameter& p) { return p.form.bits != 0; });
+  if (!quantised && options_.frozen == nn::WeightFormat::file)
+    throw invalid_option("quantize", "file", "the file has no quantized matrix of a weight that is not trained",
+                         "start from a quantized GGUF file: " + option_text("init", "FILE.gguf"));
   if (quantised && !loaded_ && weights_.empty())
     throw invalid("quantized weights must be loaded from a file, but no file is given",
                   "give a file of weights: " + option_text("init", "FILE"));
@@ -256,10 +263,13 @@ HostTensor DeviceModel::state(const std::string& name) {
   const nn::Parameter* p = nullptr;
   if (declared_)
     for (const nn::Parameter& known : declared_->parameters)
-      if (known.bits && known.name == name) p = &known;
+      if (known.form.bits && known.name == name) p = &known;
   if (!p) return runner.read(name);
-  nn::QuantizedNames names(name);
-  return dequantized({p->bits, runner.read(names.quants), runner.read(names.scales), runner.read(names.mins)});
+  QuantizedTensor t{.form = p->form};
+  HostTensor* parts[] = {&t.quants, &t.scales, &t.mins, &t.scale_units, &t.min_units};
+  std::vector<std::string> names = nn::quantized_names(name, p->form.nested);
+  for (size_t k = 0; k < names.size(); ++k) *parts[k] = runner.read(names[k]);
+  return dequantized(t);
 }
 
 std::set<std::string> DeviceModel::kept_names(bool stepped) const {

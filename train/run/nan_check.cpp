@@ -219,6 +219,10 @@ Graph NanCheck::graph_of(const Run& run) const {
   ProgramOptions o = model_.programs().options();
   o.gradient_norm = o.norms = false;  // norms of skipped f16 steps are not finite, but harmless
   Programs programs(model_.programs().task(), o);
+  std::map<std::string, QuantForm> forms;
+  for (const nn::Parameter& p : model_.declared()->parameters)
+    if (p.form.bits) forms.emplace(p.name, p.form);
+  programs.keep_forms(std::move(forms));
   InputLayout form = model_.form_for(*set_, true);
   if (run.samples.empty()) return dce(programs.update(programs.declare(form)));
   auto count = static_cast<int64_t>(run.samples.size());

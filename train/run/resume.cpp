@@ -82,28 +82,12 @@ uint64_t number(const Checkpoint& checkpoint, const char* name, size_t at) {
 uint64_t seed_of(const Checkpoint& c) { return number(c, "seed", 0) | number(c, "seed", 1) << 32; }
 int64_t step_of(const Checkpoint& c) { return static_cast<int64_t>(number(c, "step", 0)); }
 
-namespace {
-
-/// Whether `all` contains the states of a quantised matrix, with any number of bits; adds their names to `names`.
-template <class Names>
-bool has_states_of(const HostTensors& all, const nn::Parameter& p, Names& names) {
-  nn::QuantizedNames parts(p.name);
-  for (const std::string* part : {&parts.quants, &parts.scales, &parts.mins}) {
-    auto it = all.find(*part);
-    if (it == all.end()) return false;
-    names.insert(it->first);
-  }
-  return quantized_tensor(all, p.name).shape() == p.type.shape;
-}
-
-}  // namespace
-
 void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& declared) {
   const char* remedy = "use the model options it was trained with";
   std::set<std::string_view> names;
   auto expect = [&](const char* kind, const nn::Parameter& p) {
     names.insert(p.name);
-    if (p.bits && has_states_of(checkpoint.tensors, p, names)) return;
+    if (has_quantized(checkpoint.tensors, p, names)) return;
     auto it = checkpoint.tensors.find(p.name);
     std::string there = it == checkpoint.tensors.end() ? "missing" : to_string(it->second.type);
     // Frozen weights may be stored in another float dtype than in training.
@@ -127,6 +111,23 @@ void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& decla
   }
 }
 
+HostTensors evaluation_weights(const std::string& checkpoint, const Task& task, const TrainerOptions& trained,
+                               const InputLayout& form) {
+  Checkpoint file = read_checkpoint(checkpoint);
+  expect_possible(checkpoint, file);
+  ProgramOptions options = program_options(trained);
+  options.frozen = nn::WeightFormat::master;
+  const ModelSignature declared = Programs(task, options).declare(form);
+  expect_same_model(file, declared);
+  convert_weights(file.tensors, declared);
+  HostTensors all;
+  for (const nn::Parameter& p : declared.parameters)
+    all[p.name] =
+        trained.ema > 0 ? *stored(file, average_state(p.name), p.type, StateRole::optimizer) : file.tensors.at(p.name);
+  for (const nn::Parameter& p : declared.buffers) all[p.name] = file.tensors.at(p.name);
+  return trained.lora ? merged(all, *trained.lora) : all;
+}
+
 namespace {
 
 bool holds_nan(const HostTensor& t) {
@@ -146,7 +147,7 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
   for (const auto* list : {&declared.parameters, &declared.buffers})
     for (const nn::Parameter& p : *list) {
       names.insert(p.name);
-      if (p.bits && has_states_of(weights, p, names)) continue;
+      if (has_quantized(weights, p, names)) continue;
       auto it = weights.find(p.name);
       if (it == weights.end() && (adapters || !nn::is_adapter(p.name)))
         wrong.push_back(fmt::format("'{}' is missing", p.name));

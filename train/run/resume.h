@@ -3,6 +3,7 @@
 #include <string>
 
 #include "data/files/checkpoint.h"
+#include "train/run/trainer.h"
 #include "train/step/optimizer.h"
 #include "train/step/precision.h"
 #include "train/step/programs.h"
@@ -21,6 +22,11 @@ int64_t step_of(const Checkpoint& checkpoint);
 /// Throws Error naming the first parameter or buffer that is missing in the checkpoint, differs, or is not in the
 /// model.
 void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& declared);
+/// The parameters and buffers of a checkpoint that evaluation uses, in the dtypes of training: averaged ones if the run
+/// keeps them, adapters merged into their weights, quantised ones dequantised. Throws as expect_possible() and
+/// expect_same_model() do.
+TUTTI_API HostTensors evaluation_weights(const std::string& checkpoint, const Task& task, const TrainerOptions& trained,
+                                         const InputLayout& form);
 /// Throws Error that lists all tensors of `from` that are unknown to the model, of another shape, or missing (the
 /// adapters may all be missing), or that contain NaN.
 void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared);

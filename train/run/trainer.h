@@ -120,7 +120,7 @@ class TUTTI_API NotFinite : public Error {
 
 /// The ProgramOptions for these options.
 TUTTI_API ProgramOptions program_options(const TrainerOptions& options);
-/// "int8" or "int4". Throws Error(invalid) for another text.
+/// "int8", "int4" or "file". Throws Error(invalid) for another text.
 TUTTI_API nn::WeightFormat parse_quantize(const std::string& text);
 /// Throws Error(invalid) if an option is out of range.
 void check(const TrainerOptions& options);

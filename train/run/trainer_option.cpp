@@ -245,8 +245,8 @@ std::vector<TrainerOption> adapter_records() {
        .group = "Training",
        .parse = [](T& o, const std::string& text,
                    int64_t) { o.frozen = text.empty() ? nn::WeightFormat::compute : parse_quantize(text); },
-       .doc = "int8 or int4: keep weights that are not trained in quantized blocks (those of a GGUF file stay as they "
-              "are)"},
+       .doc = "keep weights that are not trained quantized: int8 or int4, in blocks of 32; file, as a GGUF file has "
+              "them"},
   };
 }
 
@@ -385,7 +385,7 @@ void check(const TrainerOptions& o) {
   }
   if (double scale = o.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
     throw invalid(fmt::format("the initial loss scale is {}, must be from 2^-24 to 2^100", scale));
-  if (o.ema > 0 && o.frozen >= nn::WeightFormat::int8)
+  if (o.ema > 0 && o.frozen != nn::WeightFormat::master && o.frozen != nn::WeightFormat::compute)
     throw invalid("quantized weights and an average of the weights (ema) cannot be combined",
                   "omit one of the two options");
   part_size(o.batch, parts_of(o), ranks_of(o));

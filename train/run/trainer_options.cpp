@@ -34,7 +34,8 @@ void expect_finite_rate(double lr, const TrainerOptions& o, int64_t at) {
 nn::WeightFormat parse_quantize(const std::string& text) {
   if (text == "int8") return nn::WeightFormat::int8;
   if (text == "int4") return nn::WeightFormat::int4;
-  throw invalid_option("quantize", text, "unknown", "use int8 or int4");
+  if (text == "file") return nn::WeightFormat::file;
+  throw invalid_option("quantize", text, "unknown", "use int8, int4 or file");
 }
 
 ProgramOptions program_options(const TrainerOptions& o) {

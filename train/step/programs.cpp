@@ -116,8 +116,9 @@ nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) c
   if (options_.lora) b.adapt(*options_.lora);
   if (options_.normalise) b.normalise(*options_.normalise);
   if (options_.ema == 0)  // averages are stored in the dtype of trained weights
-    b.keep_frozen(options_.frozen,
-                  [this](const nn::Parameter& p) { return options_.inference || properties_of(p).frozen; });
+    b.keep_frozen(
+        options_.frozen, [this](const nn::Parameter& p) { return options_.inference || properties_of(p).frozen; },
+        forms_);
   return b;
 }
 
@@ -139,13 +140,19 @@ bool decays(Optimizer optimizer) {
 }  // namespace
 
 void Programs::check_quantize(const std::vector<nn::Parameter>& all) const {
-  if (options_.frozen < nn::WeightFormat::int8 || std::ranges::any_of(all, [](const auto& p) { return p.bits != 0; }))
+  using nn::WeightFormat;
+  const WeightFormat format = options_.frozen;
+  if (format == WeightFormat::master || format == WeightFormat::compute ||
+      std::ranges::any_of(all, [](const auto& p) { return p.form.bits != 0; }))
     return;
-  const std::string given = option_text("quantize", options_.frozen == nn::WeightFormat::int8 ? "int8" : "int4");
-  if (options_.inference)
-    throw invalid(given + ": the model has no weight matrix that can be quantized", "leave it out");
-  throw invalid(given + ": only weights that are not trained can be quantized, but all are trained",
-                "train LoRA adapters instead: " + option_text("lora", 8));
+  const std::string given = option_text("quantize", format == WeightFormat::int8   ? "int8"
+                                                    : format == WeightFormat::int4 ? "int4"
+                                                                                   : "file");
+  if (!options_.inference && std::ranges::none_of(all, [&](const auto& p) { return properties_of(p).frozen; }))
+    throw invalid(given + ": only weights that are not trained can be quantized, but all are trained",
+                  "train LoRA adapters instead: " + option_text("lora", 8));
+  if (format == WeightFormat::file) return;  // what the file has is known when it is loaded
+  throw invalid(given + ": the model has no weight matrix that can be quantized", "leave it out");
 }
 
 ModelSignature Programs::declare(const InputLayout& form) const {
@@ -190,7 +197,7 @@ Graph Programs::initialization(const ModelSignature& declared) const {
   Value step = g.full(DType::i32, -1);
   std::map<int64_t, std::string> streams;  // random stream (31-bit hash of the name) to parameter
   auto draw = [&](const nn::Parameter& p, StateRole role) {
-    if (p.bits) return;  // initialized by quantizing given weights
+    if (p.form.bits) return;  // initialized by quantizing given weights
     if (auto [other, first] = streams.try_emplace(nn::stream_of(p.name), p.name); !first)
       throw invalid(fmt::format("parameters '{}' and '{}' would get the same initial random numbers, because their "
                                 "names have the same hash",

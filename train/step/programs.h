@@ -79,6 +79,8 @@ class TUTTI_API Programs {
   explicit Programs(Task task, ProgramOptions options = {}) : task_(std::move(task)), options_(std::move(options)) {}
   const Task& task() const { return task_; }
   const ProgramOptions& options() const { return options_; }
+  /// The forms of the weights that will be loaded, for nn::WeightFormat::file, by parameter. Before the first program.
+  void keep_forms(std::map<std::string, QuantForm> forms) { forms_ = std::move(forms); }
 
   /// Builds the model and returns its signature. Throws Error(invalid) for a parameter or buffer with a reserved name,
   /// for adapter targets that match no Linear, for `normalise` with a model that reads no images, and if data and model
@@ -132,6 +134,7 @@ class TUTTI_API Programs {
   nn::Builder evaluator(Graph& g, Value seed = {}, Value step = {}) const;
   Task task_;
   ProgramOptions options_;
+  std::map<std::string, QuantForm> forms_;
 };
 
 /// Name of the state with a parameter's average (ProgramOptions::ema).

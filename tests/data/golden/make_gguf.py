@@ -3,8 +3,10 @@
 
 usage: make_gguf.py FOLDER, with `pip install gguf tokenizers`; FOLDER gets
   types.gguf, types.safetensors          a tensor of every type that can be read, metadata of every type; the tensors' floats
+  blocks.json                            checksums of the floats of random blocks of every type
   llama.gguf, llama.safetensors          a tiny Llama; its weights by Hugging Face's names, unpermuted
   tokenizer.gguf, tokenizer.json         a tokenizer as SmolLM2's; texts with their tokens and what they decode to
+  llama-bpe, qwen2, pieces (.gguf, .json)  the same as Llama 3's, Qwen 2's, and SentencePiece's (needs `sentencepiece`)
 With --smollm2 FILE, a GGUF of SmolLM2: smollm2.json instead, its tokens of the texts, and of some weights sums and first values.
 """
 import json
@@ -15,7 +17,7 @@ import sys
 import gguf
 import numpy as np
 from gguf import GGMLQuantizationType as Type
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from make_bpe import CORPUS, TEXTS
@@ -37,15 +39,41 @@ def save(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
-def blocks(kind, rows, columns):
+# Where the f16 scales of a block are.
+SCALES = {Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q8_0: [0], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q2_K: [80, 82], Type.Q3_K: [108],
+          Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208], Type.IQ4_NL: [0], Type.IQ4_XS: [0]}
+
+
+def blocks(kind, rows, columns, random=random):
     """Blocks of random bytes with scales that are numbers: every pattern of bits, not only those that a quantiser makes."""
     size, width = gguf.GGML_QUANT_SIZES[kind]
     raw = random.integers(0, 256, (rows, columns // size, width), dtype=np.uint8)
-    for scale in range(2 if kind == Type.Q4_1 else 1):
+    for at in SCALES[kind]:
         x = random.normal(size=raw.shape[:2]).astype(np.float16)
         x[0, 0] = 6e-8  # a subnormal
-        raw[:, :, 2 * scale:2 * scale + 2] = x[:, :, None].view(np.uint8)
+        raw[:, :, at:at + 2] = x[:, :, None].view(np.uint8)
     return raw.reshape(rows, -1)
+
+
+def splitmix(seed, count):
+    """The bytes of the generator splitmix64, little-endian."""
+    z = np.uint64(seed) + np.arange(1, -(-count // 8) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))).view(np.uint8)[:count].copy()
+
+
+def checksums(folder, count=4000):
+    """Of random bytes, so with scales that are infinite or NaN too: sum of bits[i] (2 i + 1) mod 2^64, all NaN the same."""
+    sums = {}
+    for kind in SCALES:
+        raw = splitmix(int(kind), count * gguf.GGML_QUANT_SIZES[kind][1]).reshape(count, -1)
+        with np.errstate(all="ignore"):
+            x = gguf.quants.dequantize(raw, kind).ravel()
+        bits = np.where(np.isnan(x), np.uint32(0x7FC00000), x.view(np.uint32)).astype(np.uint64)
+        total = np.sum(bits * (2 * np.arange(bits.size, dtype=np.uint64) + np.uint64(1)), dtype=np.uint64)
+        sums[kind.name.lower()] = {"blocks": count, "nans": int(np.isnan(x).sum()), "sum": str(total)}
+    (folder / "blocks.json").write_text(json.dumps(sums, indent=1) + "\n")
 
 
 def types(folder):
@@ -86,7 +114,12 @@ def types(folder):
     y = random.normal(size=(2, 3, 64)).astype(np.float32)
     w.add_tensor("quantised", gguf.quants.quantize(y, Type.Q8_0), raw_dtype=Type.Q8_0)
     floats["quantised"] = gguf.quants.dequantize(gguf.quants.quantize(y, Type.Q8_0), Type.Q8_0)
-    w.add_tensor("listed_only", np.zeros((1, 210), np.uint8), raw_dtype=Type.Q6_K)
+    more = np.random.default_rng(2)
+    for kind in list(SCALES)[3:]:
+        raw, name = blocks(kind, 3, 512 if gguf.GGML_QUANT_SIZES[kind][0] == 256 else 96, more), kind.name.lower()
+        w.add_tensor(name, raw, raw_dtype=kind)
+        floats[name] = gguf.quants.dequantize(raw, kind)
+    w.add_tensor("listed_only", np.zeros((1, 66), np.uint8), raw_dtype=Type.IQ2_XXS)
     write(w)
     save(folder / "types.safetensors", floats)
 
@@ -149,9 +182,9 @@ def dumped(cases):
     return "[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n"
 
 
-def encoded(t):
+def encoded(t, texts=TEXTS + MORE):
     cases = []
-    for text in TEXTS + MORE:
+    for text in texts:
         ids = t.encode(text, add_special_tokens=False).ids
         cases.append({"text": text, "tokens": ids, "decoded": t.decode(ids, skip_special_tokens=False)})
     return cases
@@ -181,6 +214,68 @@ def tokenizer(folder):
     (folder / "tokenizer.json").write_text(dumped(encoded(t)))
 
 
+# As in the tokenizer.json of Llama 3 and of Qwen 2.
+REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+SPLITS = {"llama-bpe": WORDS + r"\p{N}{1,3}" + REST, "qwen2": WORDS + r"\p{N}" + REST}
+LINES = ["I'M can'T we'Ll they'RE o'clock 'S ſ's 'ſ", "a\r\n\r\n  b\n \n\tc \n", "12345678 ٣٤٥٦ ½¾ 1a22b333c4444", "x = [1,2];\n\n\n// end...\n",
+         "…!?\n\r ¿que? «él»", "\u00a0\u2003x\u2028y\u0085z\x0b", "größer Straße ÄÖÜ 漢字かな 한국어 עברית", "😀👍🏽 e\u0301 \u200d", " \n", "\n", "  ", "the the  the"]
+
+
+def published(folder):
+    """BPE as Llama 3's, whose pieces that are tokens are not merged, and Qwen 2's."""
+    for name, pattern in SPLITS.items():
+        specials = ["<|begin|>", "<|end|>"]
+        t = Tokenizer(models.BPE(ignore_merges=name == "llama-bpe"))
+        t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
+                                                   pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        t.decoder = decoders.ByteLevel()
+        t.train_from_iterator([CORPUS, *LINES] * 2, trainers.BpeTrainer(vocab_size=480, min_frequency=2, special_tokens=specials,
+                              initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False))
+        vocabulary, model = t.get_vocab(), json.loads(t.to_str())["model"]
+        if name == "llama-bpe":  # a piece that is a token, but that no merges make
+            vocabulary["clock"] = len(vocabulary)
+            tokens = {k: v for k, v in vocabulary.items()}
+            rebuilt = Tokenizer(models.BPE(tokens, [tuple(m) for m in model["merges"]], ignore_merges=True))
+            rebuilt.pre_tokenizer, rebuilt.decoder = t.pre_tokenizer, t.decoder
+            rebuilt.add_special_tokens(specials)
+            t = rebuilt
+        w = gguf.GGUFWriter(folder / f"{name}.gguf", "llama")
+        w.add_tokenizer_model("gpt2")
+        w.add_tokenizer_pre(name)
+        w.add_token_list(sorted(vocabulary, key=vocabulary.get))
+        w.add_token_types([3] * len(specials) + [1] * (len(vocabulary) - len(specials)))
+        w.add_token_merges([" ".join(m) for m in model["merges"]])
+        w.add_bos_token_id(0)
+        write(w)
+        (folder / f"{name}.json").write_text(dumped(encoded(t, TEXTS + LINES + ["<|begin|>a<|end|> clock"])))
+
+
+def sentence_pieces(folder):
+    """SentencePiece's BPE with byte tokens, as Llama 2's."""
+    import io
+
+    import sentencepiece
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter((CORPUS + "\n".join(LINES)).splitlines()), model_writer=out, model_type="bpe", vocab_size=420, byte_fallback=True,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, character_coverage=0.98, minloglevel=2)
+    sp = sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
+    ids = range(sp.vocab_size())
+    w = gguf.GGUFWriter(folder / "pieces.gguf", "llama")
+    w.add_tokenizer_model("llama")
+    w.add_token_list([sp.id_to_piece(i) for i in ids])
+    w.add_token_scores([sp.get_score(i) for i in ids])
+    w.add_token_types([6 if sp.is_byte(i) else 3 if sp.is_control(i) else 2 if sp.is_unknown(i) else 1 for i in ids])
+    w.add_bos_token_id(sp.bos_id())
+    w.add_eos_token_id(sp.eos_id())
+    w.add_unk_token_id(sp.unk_id())
+    write(w)
+    cases = [{"text": text, "tokens": (tokens := sp.encode(text)), "decoded": sp.decode(tokens)}
+             for text in TEXTS + LINES + MORE if "<s>" not in text and "<unk>" not in text]
+    (folder / "pieces.json").write_text(dumped(cases))
+
+
 def smollm2(folder, file):
     r = gguf.GGUFReader(file)
     tokens, merges, kinds = (r.fields[f"tokenizer.ggml.{k}"].contents() for k in ("tokens", "merges", "token_type"))
@@ -203,8 +298,11 @@ def main():
         smollm2(folder, sys.argv[3])
         return
     types(folder)
+    checksums(folder)
     llama(folder)
     tokenizer(folder)
+    published(folder)
+    sentence_pieces(folder)
 
 
 if __name__ == "__main__":

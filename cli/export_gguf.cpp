@@ -1,0 +1,97 @@
+#include "cli/export_gguf.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "cli/model_file.h"
+#include "cli/open_model.h"
+#include "cli/output_file.h"
+#include "cli/print.h"
+#include "core/base/option_text.h"
+#include "core/base/text.h"
+#include "data/files/gguf_quantize.h"
+#include "data/gguf_tokenizer_write.h"
+#include "train/io/gguf_export.h"
+#include "train/run/resume.h"
+
+namespace tutti::cli {
+namespace {
+
+const GgufType& type_of(const std::string& name) {
+  for (const GgufType* t : writable_gguf_types())
+    if (t->name == name) return *t;
+  throw invalid_option("type", name, "unknown", "use one of " + gguf_type_names());
+}
+
+/// Data as the tokenizer makes them, to build the model for.
+data::TensorSet columns_of(int64_t tokens) {
+  HostTensor one = host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0});
+  return {"tokens", {{"tokens", one}, {"next", one}}, {{"tokens", tokens}, {"next", tokens}}};
+}
+
+}  // namespace
+
+std::string gguf_type_names() {
+  std::vector<std::string> names;
+  for (const GgufType* t : writable_gguf_types()) names.emplace_back(t->name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+int export_gguf(RunOptions& run, const std::string& file, const std::string& output, const std::string& type,
+                bool json) {
+  const GgufType& wanted = type_of(type);
+  ModelFile model(file, run);
+  run.validate();
+  check_target("--output", output);
+  if (run.model != "llama")
+    throw invalid_option("output", output,
+                         fmt::format("the model is {}, and only llama can be written as GGUF", run.model),
+                         "export it to ONNX: --output model.onnx");
+  if (model.weights_alone() && run.tokenizer == "chars")
+    throw invalid(fmt::format("{}: the file contains no tokenizer", model.path()), "give one: --tokenizer bpe:FOLDER");
+  std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
+  GgufDecoder decoder = llama_decoder(run.model_options());
+  HostTensors weights;
+  if (model.weights_alone()) {
+    weights = run.weights(model.path());
+  } else {
+    data::TensorSet columns = columns_of(tokenizer->size());
+    weights =
+        evaluation_weights(model.path(), model.task(columns), run.trainer_options(), form_of(columns, "export", false));
+  }
+  const auto table = weights.find("model.embed_tokens.weight");
+  if (table != weights.end() && table->second.type.shape.size() == 2)
+    decoder.options.vocabulary = table->second.type.shape[0];
+  std::optional<Gguf> source;  // whose metadata the new file gets
+  if (run.weights_file().ends_with(".gguf"))
+    source.emplace(run.weights_file());
+  else
+    decoder.architecture = gguf_architecture(decoder.options);
+  const std::string name = std::filesystem::path(output).stem().string();
+  const auto* characters = dynamic_cast<const data::Characters*>(tokenizer.get());
+  GgufExport out = gguf_export(
+      decoder, weights, name, wanted,
+      data::gguf_tokenizer(run.tokenizer, characters ? characters->vocabulary() : "", decoder.options.vocabulary),
+      source ? &*source : nullptr);
+  write_gguf(output, out.contents);
+  uint64_t bytes = 0;
+  for (const GgufOutput& t : out.contents.tensors) bytes += t.bytes.size();
+  if (json)
+    print_json({{"model", run.model},
+                {"file", model.path()},
+                {"output", output},
+                {"architecture", decoder.architecture},
+                {"type", wanted.name},
+                {"tensors", out.contents.tensors.size()},
+                {"tensor_bytes", bytes},
+                {"notes", out.notes}});
+  else
+    print_out("{}: {} as GGUF, architecture {}: {} tensors of {}, matrices {}\n", output, run.model,
+              decoder.architecture, out.contents.tensors.size(), bytes_text(bytes), wanted.name);
+  for (const std::string& note : out.notes) print_err("{}\n", note);
+  return done;
+}
+
+}  // namespace tutti::cli

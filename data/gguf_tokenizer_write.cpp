@@ -1,0 +1,61 @@
+#include "data/gguf_tokenizer_write.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+#include "data/bpe.h"
+
+namespace tutti::data {
+namespace {
+
+constexpr int32_t normal = 1, unused = 5;
+
+/// Byte-level BPE as GPT-2's.
+GgufMetadata byte_level(std::vector<std::string> tokens, const std::vector<std::string>& merges, int64_t vocabulary) {
+  tokens.resize(static_cast<size_t>(std::max<int64_t>(vocabulary, std::ssize(tokens))));
+  std::vector<int32_t> types(tokens.size(), normal);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i].empty()) {
+      tokens[i] = fmt::format("[PAD{}]", i);
+      types[i] = unused;
+    }
+  return {{"tokenizer.ggml.model", gguf_value(std::string("gpt2"))},
+          {"tokenizer.ggml.pre", gguf_value(std::string("gpt-2"))},
+          {"tokenizer.ggml.tokens", gguf_value(tokens)},
+          {"tokenizer.ggml.token_type", gguf_value(types)},
+          {"tokenizer.ggml.merges", gguf_value(merges)}};
+}
+
+GgufMetadata of_file(const std::string& path) {
+  const Gguf file(path);
+  GgufMetadata all;
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with("tokenizer.")) all.emplace_back(key, value.bytes());
+  return all;
+}
+
+}  // namespace
+
+GgufMetadata gguf_tokenizer(const std::string& name, const std::string& characters, int64_t vocabulary) {
+  if (name.starts_with("gguf:")) return of_file(name.substr(5));
+  const std::array<std::string, 256>& alphabet = byte_alphabet();
+  if (name.starts_with("bpe:")) {
+    Bpe bpe(name.substr(4));
+    return byte_level(bpe.tokens(), bpe.merges(), vocabulary);
+  }
+  if (name == "bytes") return byte_level({alphabet.begin(), alphabet.end()}, {}, vocabulary);
+  std::vector<std::string> tokens;
+  for (char32_t c : code_points(characters, "the vocabulary")) {
+    if (c >= 128)
+      throw invalid(fmt::format("the model's vocabulary has the character '{}', and GGUF's tokenizers have only ASCII "
+                                "characters as single tokens",
+                                utf8(c)),
+                    "train with another tokenizer: bytes, or bpe:FOLDER");
+    tokens.push_back(alphabet[c]);
+  }
+  return byte_level(std::move(tokens), {}, vocabulary);
+}
+
+}  // namespace tutti::data
