@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/hf_output.h"
 #include "cli/number.h"
 #include "cli/onnx_port.h"
 #include "cli/open_model.h"
@@ -12,6 +13,8 @@
 #include "core/base/text.h"
 #include "data/files/whole_file.h"
 #include "onnx/write.h"
+#include "train/hf/folder.h"
+#include "train/resume.h"
 
 namespace tutti::cli {
 namespace {
@@ -34,14 +37,38 @@ nlohmann::ordered_json ports_json(const std::vector<onnx::Port>& ports) {
 
 struct ExportCommand {
   RunOptions run;
-  std::string file, output;
+  std::string file, output, merged;
   bool json = false;
+
+  /// The model's weights: a checkpoint's, or those of the folder.
+  HostTensors states(const Task& task, const data::Source& set, const InputLayout& form) const {
+    if (!hf::is_folder(file)) return onnx::evaluated_states(file, task, run.trainer_options(), form);
+    HostTensors all = run.definition().weights(run.model_options(), set);
+    expect_weights_of(file, all, Programs(task).declare(form));
+    return all;
+  }
+
+  int write_merged(const Task& task, const data::Source& set, const InputLayout& form) const {
+    HostTensors all = states(task, set, form);
+    const size_t tensors = all.size();
+    write_folder(merged, run, set, std::move(all));
+    if (json)
+      print_json({{"model", run.model}, {"checkpoint", file}, {"output", merged}, {"tensors", tensors}});
+    else
+      print_out("{}: {} as a Hugging Face folder: {} tensors\n", merged, run.model, tensors);
+    return done;
+  }
 
   int operator()() {
     bool fixed = run.named("batch");  // given now, not restored
-    run.restore(file);
+    if (hf::is_folder(file))
+      run.model = file;
+    else
+      run.restore(file);
     run.validate();
-    check_target("--output", output);
+    if (output.empty() == merged.empty())
+      throw invalid("export writes one thing", "give --output FILE.onnx, or --merged FOLDER");
+    if (merged.empty()) check_target("--output", output);
     if (output == "-") throw invalid("--output -: a model cannot be written to stdout", "name a file");
     std::optional<int64_t> batch = fixed ? run.trainer.batch : run.fixed_batch();
     data::Sources data = run.read_data();
@@ -51,6 +78,7 @@ struct ExportCommand {
         if (std::ranges::none_of(form.columns, [&](const data::Column& own) { return own.name == c.name; }))
           form.columns.push_back(c);
     Task task = run.make_task(*data.train);
+    if (!merged.empty()) return write_merged(task, *data.train, form);
     TrainerOptions trained = run.trainer_options();
     onnx::Model model;
     if (is_onnx_file(run.model) && !fixed && !trained.normalise &&
@@ -59,8 +87,8 @@ struct ExportCommand {
       model = onnx::parse(bytes, output);
       write_whole_file(output, bytes);
     } else {
-      model = onnx::exported(file, task, trained, form,
-                             {.batch = batch, .name = is_model_file(run.model) ? "model" : run.model});
+      model = onnx::exported_with(states(task, *data.train, form), task, trained, form,
+                                  {.batch = batch, .name = is_model_file(run.model) ? "model" : run.model});
       onnx::write(output, model);
     }
     int64_t elements = 0;
@@ -87,10 +115,13 @@ struct ExportCommand {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("export", "Export a checkpoint's model to ONNX");
+  CLI::App* sub = app.add_subcommand(
+      "export", "Export a checkpoint's model, or a Hugging Face folder, to ONNX or as a Hugging Face folder");
   static ExportCommand command;
-  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
-  sub->add_option("--output", command.output, "The ONNX file")->required();
+  sub->add_option("checkpoint", command.file, "The safetensors file, or a Hugging Face folder")->required();
+  sub->add_option("--output", command.output, "The ONNX file");
+  sub->add_option("--merged", command.merged,
+                  "Write a folder that transformers' from_pretrained() opens, with adapters merged into the weights");
   command.run.add_to(*sub);
   command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub, {"seed", "loss"});

@@ -100,7 +100,9 @@ void RunOptions::add_data(CLI::App& sub) {
       sub.add_option("--context", context, "Tokens per text sample (0: the model's default)")->check(whole<int64_t>),
       d);
   declare(sub.add_option("--tokenizer", tokenizer,
-                         "Text tokenizer: bytes, chars, bpe:FOLDER (GPT-2's vocab.json and merges.txt), or gguf:FILE"),
+                         "Text tokenizer: bytes, chars, hf:FOLDER (tokenizer.json), bpe:FOLDER (GPT-2's vocab.json and "
+                         "merges.txt), or "
+                         "gguf:FILE"),
           d);
 }
 

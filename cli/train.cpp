@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "data/files/file_lock.h"
 #include "train/fit.h"
+#include "train/hf/write.h"
 #include "train/plan.h"
 
 namespace tutti::cli {
@@ -67,6 +68,9 @@ void TrainCommand::check_options() const {
                              Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!adapters.empty() && !run.trainer_options().lora)
     throw invalid(fmt::format("--adapters {}: the run trains no adapters", adapters), "enable adapters: --lora 8");
+  if (!merged.empty() && !merged.ends_with(".safetensors") && !hf::has_config(run.definition()))
+    throw invalid(fmt::format("--merged {}: transformers has no model like {}", merged, run.model),
+                  "name a .safetensors file for the weights alone");
   if (norms < 0) throw invalid(fmt::format("--norms {}: expected a number of steps", norms), "0 or more");
   if (norms > 0 && log_dir.empty())
     throw invalid(fmt::format("--norms {}: has no effect without --log-dir, which writes them", norms),
@@ -247,7 +251,8 @@ void add_files(TrainCommand& command, CLI::App* sub) {
   sub->add_option("--adapters", command.adapters, "Save the LoRA adapters in this folder, in PEFT's format")
       ->group("Files");
   sub->add_option("--merged", command.merged,
-                  "Save only the weights here (safetensors), with adapters merged into them")
+                  "Save the weights, with adapters merged into them: FILE.safetensors, or a folder that "
+                  "transformers' from_pretrained() opens")
       ->group("Files");
   sub->add_option("--log-dir", command.log_dir,
                   "Write the training curves to this folder: TensorBoard events, steps.csv and epochs.csv")

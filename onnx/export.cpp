@@ -23,9 +23,10 @@ HostTensors states_of(Checkpoint& checkpoint, const ModelSignature& declared, co
   return trained.lora ? merged(all, *trained.lora) : all;
 }
 
-/// The checkpoint's states used in evaluation, if it is one of the task.
-HostTensors states_in(const std::string& checkpoint, const Task& task, const TrainerOptions& trained,
-                      const InputLayout& form) {
+}  // namespace
+
+HostTensors evaluated_states(const std::string& checkpoint, const Task& task, const TrainerOptions& trained,
+                             const InputLayout& form) {
   Checkpoint file = read_checkpoint(checkpoint);
   expect_possible(checkpoint, file);
   ModelSignature declared = Programs(task, program_options(trained)).declare(form);
@@ -33,11 +34,8 @@ HostTensors states_in(const std::string& checkpoint, const Task& task, const Tra
   return states_of(file, declared, trained);
 }
 
-}  // namespace
-
-Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
-               const ExportOptions& options) {
-  HostTensors states = states_in(checkpoint, task, trained, form);
+Model exported_with(HostTensors states, const Task& task, const TrainerOptions& trained, const InputLayout& form,
+                    const ExportOptions& options) {
   Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32,
                         .normalise = trained.normalise});
   InputLayout fed = form;
@@ -57,9 +55,14 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   return model;
 }
 
+Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
+               const ExportOptions& options) {
+  return exported_with(evaluated_states(checkpoint, task, trained, form), task, trained, form, options);
+}
+
 std::string retrained(const std::string& original, const std::string& checkpoint, const Task& task,
                       const TrainerOptions& trained, const InputLayout& form, const std::string& path) {
-  return with_weights(original, states_in(checkpoint, task, trained, form), path);
+  return with_weights(original, evaluated_states(checkpoint, task, trained, form), path);
 }
 
 }  // namespace tutti::onnx

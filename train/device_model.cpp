@@ -10,6 +10,7 @@
 #include "core/base/option_text.h"
 #include "core/world/world.h"
 #include "train/feeds.h"
+#include "train/notice.h"
 #include "train/plan.h"
 #include "train/profile.h"
 #include "train/resume.h"
@@ -71,7 +72,11 @@ void DeviceModel::declare(const ModelSignature& found) {
     convert_weights(loaded_->tensors, *declared_);
   }
   if (!weights_.empty()) {
-    expect_weights_of(weights_from_, weights_, *declared_);
+    std::string head = options_.inference ? "" : drop_other_head(weights_, *declared_);
+    if (!head.empty())
+      notice("weights", fmt::format("{} has no layer '{}' with that number of outputs: a new one is initialized",
+                                    weights_from_, head));
+    expect_weights_of(weights_from_, weights_, *declared_, head);
     convert_weights(weights_, *declared_);
   }
   bool quantised = std::ranges::any_of(declared_->parameters, [](const nn::Parameter& p) { return p.bits != 0; });

@@ -4,9 +4,8 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
-#include "nn/decoder.h"
 #include "train/gguf_llama.h"
-#include "train/model.h"
+#include "train/language_models.h"
 #include "train/tasks.h"
 
 namespace tutti {
@@ -34,23 +33,27 @@ LlamaFacts options_of(const ModelOptions& o) {
 }
 
 Task task(const ModelOptions& o, const data::Source& train) {
+  return language_model(nn::Decoder(llama_options(o, train)));
+}
+
+}  // namespace
+
+nn::DecoderOptions llama_options(const ModelOptions& o, const data::Source& train) {
   LlamaFacts l = options_of(o);
   int64_t classes = train.column("tokens").classes;
   if (o.weights.ends_with(".gguf") && classes > l.vocabulary)
     throw invalid(fmt::format("{} has {} tokens, but {} has {}", o.data, classes, o.weights, l.vocabulary),
                   option_text("tokenizer", "gguf:" + o.weights));
   if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.vocabulary = classes;
-  return language_model(nn::Decoder({.vocabulary = l.vocabulary,
-                                     .layers = l.layers,
-                                     .width = l.width,
-                                     .hidden = l.hidden,
-                                     .heads = l.heads,
-                                     .kv_heads = l.kv_heads,
-                                     .eps = l.eps,
-                                     .rotary = {.base = l.rope_base}}));
+  return {.vocabulary = l.vocabulary,
+          .layers = l.layers,
+          .width = l.width,
+          .hidden = l.hidden,
+          .heads = l.heads,
+          .kv_heads = l.kv_heads,
+          .eps = l.eps,
+          .rotary = {.base = l.rope_base}};
 }
-
-}  // namespace
 
 extern const ModelDef llama_model;
 const ModelDef llama_model{
