@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include "cli/help/help.h"
@@ -63,8 +64,10 @@ void TrainCommand::check_options() const {
   SaveClock(save_every, 0);
   page.check();
   profile.check();
+  std::error_code none;
+  const std::string weights = std::filesystem::is_directory(merged, none) ? merged + "/model.safetensors" : merged;
   if (ranks.writes())
-    check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
+    check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &weights},
                              Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!adapters.empty() && !run.trainer_options().lora)
     throw invalid(fmt::format("--adapters {}: the run trains no adapters", adapters), "enable adapters: --lora 8");

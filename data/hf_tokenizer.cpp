@@ -166,6 +166,8 @@ struct HfTokenizer::Parts {
 
 namespace {
 
+const char* const remedy = "use a folder with a tokenizer.json";
+
 /// The tokens of eos_token_id, a number or a list; false if the file does not name any.
 bool read_ends(const std::string& path, std::set<int32_t>& ends) {
   std::error_code error;
@@ -179,10 +181,14 @@ bool read_ends(const std::string& path, std::set<int32_t>& ends) {
 
 }  // namespace
 
-HfTokenizer::HfTokenizer(const std::string& folder) : parts_(std::make_unique<Parts>()) {
-  const std::string path = (fs::path(folder) / "tokenizer.json").string();
-  const char* remedy = "use a folder with a tokenizer.json";
-  const std::string text = read_file(path, remedy);
+HfTokenizer::HfTokenizer(const std::string& folder)
+    : HfTokenizer(read_file((fs::path(folder) / "tokenizer.json").string(), remedy),
+                  (fs::path(folder) / "tokenizer.json").string()) {
+  if (!read_ends((fs::path(folder) / "generation_config.json").string(), ends_))
+    read_ends((fs::path(folder) / "config.json").string(), ends_);
+}
+
+HfTokenizer::HfTokenizer(const std::string& text, const std::string& path) : parts_(std::make_unique<Parts>()) {
   json j = parse_strict(text, {.depth = 32}, [&](size_t byte, const std::string& what) {
     throw invalid(fmt::format("{}, byte {}: {}", path, byte, what), remedy);
   });
@@ -213,8 +219,6 @@ HfTokenizer::HfTokenizer(const std::string& folder) : parts_(std::make_unique<Pa
   for (const auto* list : {&parts_->frame.before, &parts_->frame.after})
     for (int32_t token : *list)
       if (token >= size_) fail_at(path + ": post_processor", fmt::format("there is no token {}", token));
-  if (!read_ends((fs::path(folder) / "generation_config.json").string(), ends_))
-    read_ends((fs::path(folder) / "config.json").string(), ends_);
 }
 
 HfTokenizer::~HfTokenizer() = default;

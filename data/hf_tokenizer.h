@@ -20,6 +20,8 @@ class TUTTI_API HfTokenizer : public Tokenizer {
   /// Reads FOLDER/tokenizer.json, and the end tokens of generation_config.json or config.json beside it. Throws
   /// Error(invalid) naming file, key and value for damage and for every part that is not supported.
   explicit HfTokenizer(const std::string& folder);
+  /// Reads the text of a tokenizer.json; `path` names it in messages.
+  HfTokenizer(const std::string& text, const std::string& path);
   ~HfTokenizer() override;
   int64_t size() const override { return size_; }
   std::vector<int32_t> encode(std::string_view text, const std::string& what) const override;

@@ -96,6 +96,9 @@ std::vector<Part> Regex::parts(std::string_view text) const {
   while (at < text.size()) {
     int count = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK,
                             found.get(), nullptr);
+    if (count == PCRE2_ERROR_JIT_STACKLIMIT)
+      count = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                          PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, found.get(), nullptr);
     if (count == PCRE2_ERROR_NOMATCH) break;
     if (count < 0)
       throw invalid(fmt::format("the tokenizer's pattern fails at byte {} of the text (PCRE2 error {})", at, count),

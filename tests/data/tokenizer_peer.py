@@ -115,7 +115,7 @@ def unigram(corpus):
     t = Tokenizer(models.Unigram())
     t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip(left=False)])
     t.pre_tokenizer, t.decoder = pre_tokenizers.Metaspace(prepend_scheme="first"), decoders.Metaspace(prepend_scheme="first")
-    return trained(t, trainers.UnigramTrainer(vocab_size=400, special_tokens=["<unk>", "<s>"], unk_token="<unk>", show_progress=False), corpus)
+    return trained(t, trainers.UnigramTrainer(vocab_size=3000, special_tokens=["<unk>", "<s>"], unk_token="<unk>", show_progress=False), corpus)
 
 
 def bert(corpus):

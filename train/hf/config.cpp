@@ -159,6 +159,13 @@ std::optional<double> Config::optional_real(const std::string& key) {
   return j->get<double>();
 }
 
+int64_t Config::layers(const std::string& key, int64_t otherwise) {
+  constexpr int64_t most_layers = 10'000;
+  int64_t n = integer(key, otherwise);
+  if (n > most_layers) fail(key, fmt::format("expected at most {}", most_layers));
+  return n;
+}
+
 double Config::real(const std::string& key, double otherwise, bool or_zero) {
   const json* j = find(key);
   if (j && or_zero && j->is_number() && *j == 0) return 0;

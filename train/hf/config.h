@@ -32,6 +32,8 @@ class Config {
   bool flag(const std::string& key, bool otherwise);
   /// A size or count from `least` to 2^31 - 1.
   int64_t integer(const std::string& key, int64_t otherwise, int64_t least = 1);
+  /// A number of layers: at most 10000, because a few bytes must not cause hours of work.
+  int64_t layers(const std::string& key, int64_t otherwise);
   /// Null if missing.
   std::optional<int64_t> optional_integer(const std::string& key, int64_t least = 1);
   /// A finite number above 0, or from 0 with `or_zero`.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "train/hf/contexts.h"
 #include "train/hf/rename.h"
@@ -38,6 +39,7 @@ Rotary read_rotary_object(Config c, int64_t head, double base, double part, int6
                           std::optional<int64_t> original) {
   Rotary r{.base = c.real("rope_theta", base), .original = positions};
   part = c.real("partial_rotary_factor", part);
+  if (!(part <= 1)) c.fail("partial_rotary_factor", "expected at most 1");
   r.size = static_cast<int64_t>(static_cast<double>(head) * part);
   if (r.size < 2 || r.size > head || r.size % 2 != 0)
     c.fail("partial_rotary_factor",
@@ -109,7 +111,7 @@ DecoderConfig read_decoder(Config& c, const DecoderDefaults& d) {
   o.vocabulary = c.integer("vocab_size", d.vocabulary);
   o.width = c.integer("hidden_size", d.width);
   o.hidden = c.integer("intermediate_size", d.hidden);
-  o.layers = c.integer("num_hidden_layers", d.layers);
+  o.layers = c.layers("num_hidden_layers", d.layers);
   o.heads = c.integer("num_attention_heads", d.heads);
   o.kv_heads = c.integer("num_key_value_heads", d.kv_heads > 0 ? d.kv_heads : o.heads);
   if (!c.has("head_dim") && d.head == 0 && o.width % o.heads != 0)
@@ -118,8 +120,8 @@ DecoderConfig read_decoder(Config& c, const DecoderDefaults& d) {
   if (o.head % 2 != 0) c.fail(fmt::format("heads of {} elements cannot be rotated in pairs", o.head));
   if (o.heads % o.kv_heads != 0)
     c.fail("num_key_value_heads", fmt::format("which does not divide num_attention_heads, {}", o.heads));
-  constexpr int64_t most_layers = 10'000;  // a few bytes must not cause hours of work
-  if (o.layers > most_layers) c.fail("num_hidden_layers", fmt::format("expected at most {}", most_layers));
+  if (o.heads * o.head > std::numeric_limits<int32_t>::max())
+    c.fail("num_attention_heads", fmt::format("too many heads of {} elements", o.head));
   o.eps = c.real("rms_norm_eps", d.eps);
   o.activation = activation_of(c, d.activation_key, d.activation);
   o.tied = c.flag("tie_word_embeddings", d.tied);

@@ -22,7 +22,7 @@ nn::BertOptions options_of(Config& c) {
   o.vocabulary = c.integer("vocab_size", 30522);
   o.positions = c.integer("max_position_embeddings", 512);
   o.width = c.integer("hidden_size", 768);
-  o.layers = c.integer("num_hidden_layers", 12);
+  o.layers = c.layers("num_hidden_layers", 12);
   o.heads = c.integer("num_attention_heads", 12);
   if (o.width % o.heads != 0)
     c.fail("num_attention_heads", fmt::format("which does not divide hidden_size, {}", o.width));

@@ -15,7 +15,7 @@ nn::Gpt2Options options_of(Config& c) {
   o.vocabulary = c.integer("vocab_size", 50257);
   o.positions = c.integer("n_positions", 1024);
   o.width = c.integer("n_embd", 768);
-  o.layers = c.integer("n_layer", 12);
+  o.layers = c.layers("n_layer", 12);
   o.heads = c.integer("n_head", 12);
   if (o.width % o.heads != 0) c.fail("n_head", fmt::format("which does not divide n_embd, {}", o.width));
   o.hidden = c.integer("n_inner", 4 * o.width);

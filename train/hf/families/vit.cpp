@@ -88,7 +88,7 @@ Described read(Config& c, const std::string&) {
                .channels = c.integer("num_channels", 3),
                .width = c.integer("hidden_size", 768),
                .hidden = c.integer("intermediate_size", 3072),
-               .layers = c.integer("num_hidden_layers", 12),
+               .layers = c.layers("num_hidden_layers", 12),
                .heads = c.integer("num_attention_heads", 12),
                .classes = labels_of(c),
                .activation = activation_of(c, "hidden_act", "gelu"),
