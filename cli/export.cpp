@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/export_gguf.h"
+#include "cli/hf_output.h"
 #include "cli/number.h"
 #include "cli/onnx_port.h"
 #include "cli/open_model.h"
@@ -14,6 +15,8 @@
 #include "core/base/text.h"
 #include "data/files/whole_file.h"
 #include "onnx/write.h"
+#include "train/hf/folder.h"
+#include "train/run/resume.h"
 
 namespace tutti::cli {
 namespace {
@@ -36,16 +39,40 @@ nlohmann::ordered_json ports_json(const std::vector<onnx::Port>& ports) {
 
 struct ExportCommand {
   RunOptions run;
-  std::string file, output, type;
+  std::string file, output, merged, type;
   bool json = false;
 
+  /// The model's weights: a checkpoint's, or those of the folder.
+  HostTensors states(const Task& task, const data::Source& set, const InputLayout& form) const {
+    if (!hf::is_folder(file)) return evaluation_weights(file, task, run.trainer_options(), form);
+    HostTensors all = run.definition().weights(run.model_options(), set);
+    expect_weights_of(file, all, Programs(task).declare(form));
+    return all;
+  }
+
+  int write_merged(const Task& task, const data::Source& set, const InputLayout& form) const {
+    HostTensors all = states(task, set, form);
+    const size_t tensors = all.size();
+    write_folder(merged, run, set, std::move(all));
+    if (json)
+      print_json({{"model", run.model}, {"checkpoint", file}, {"output", merged}, {"tensors", tensors}});
+    else
+      print_out("{}: {} as a Hugging Face folder: {} tensors\n", merged, run.model, tensors);
+    return done;
+  }
+
   int operator()() {
+    if (output.empty() == merged.empty())
+      throw invalid("export writes one thing", "give --output FILE.onnx or FILE.gguf, or --merged FOLDER");
     if (output.ends_with(".gguf")) return export_gguf(run, file, output, type.empty() ? "f32" : type, json);
     if (!type.empty()) throw invalid_option("type", type, "has no effect on ONNX files", "omit it");
     bool fixed = run.named("batch");  // given now, not restored
-    run.restore(file);
+    if (hf::is_folder(file))
+      run.model = file;
+    else
+      run.restore(file);
     run.validate();
-    check_target("--output", output);
+    if (merged.empty()) check_target("--output", output);
     if (output == "-") throw invalid_option("output", "-", "a model cannot be written to stdout", "name a file");
     std::optional<int64_t> batch = fixed ? run.trainer.batch : run.fixed_batch();
     data::Sources data = run.read_data();
@@ -55,6 +82,7 @@ struct ExportCommand {
         if (std::ranges::none_of(form.columns, [&](const data::Column& own) { return own.name == c.name; }))
           form.columns.push_back(c);
     Task task = run.make_task(*data.train);
+    if (!merged.empty()) return write_merged(task, *data.train, form);
     TrainerOptions trained = run.trainer_options();
     onnx::Model model;
     if (is_onnx_file(run.model) && !fixed && !trained.normalise &&
@@ -63,8 +91,8 @@ struct ExportCommand {
       model = onnx::parse(bytes, output);
       write_whole_file(output, bytes);
     } else {
-      model = onnx::exported(file, task, trained, form,
-                             {.batch = batch, .name = is_model_file(run.model) ? "model" : run.model});
+      model = onnx::exported_with(states(task, *data.train, form), task, trained, form,
+                                  {.batch = batch, .name = is_model_file(run.model) ? "model" : run.model});
       onnx::write(output, model);
     }
     int64_t elements = 0;
@@ -91,11 +119,14 @@ struct ExportCommand {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("export", "Export a model to ONNX, or a language model to GGUF");
+  CLI::App* sub = app.add_subcommand("export", "Export a model to ONNX, to GGUF, or as a Hugging Face folder");
   static ExportCommand command;
-  sub->add_option("checkpoint", command.file, "A checkpoint; for GGUF also a file of weights, or one in GGUF")
+  sub->add_option("checkpoint", command.file,
+                  "A checkpoint, or a Hugging Face folder; for GGUF also a file of weights, or one in GGUF")
       ->required();
-  sub->add_option("--output", command.output, "The file: .onnx, or .gguf")->required();
+  sub->add_option("--output", command.output, "The file: .onnx, or .gguf");
+  sub->add_option("--merged", command.merged,
+                  "Write a folder that transformers' from_pretrained() opens, with adapters merged into the weights");
   sub->add_option("--type", command.type,
                   "Type of the matrices in a GGUF file: " + gguf_type_names() + " (default: f32)");
   command.run.add_to(*sub);

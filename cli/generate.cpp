@@ -14,6 +14,7 @@
 #include "core/base/printable.h"
 #include "core/base/text.h"
 #include "data/gguf_tokenizer.h"
+#include "data/hf_tokenizer.h"
 #include "train/io/weights.h"
 
 namespace tutti::cli {
@@ -62,9 +63,9 @@ struct GenerateCommand {
     how.check();
     if (!run.definition().context)
       throw invalid(fmt::format("{} is not a language model", run.model), "use gpt, llama or char_lstm");
-    if (model.weights_alone() && run.tokenizer == "chars")
+    if ((model.weights_alone() || model.of_folder()) && run.tokenizer == "chars")
       throw invalid(fmt::format("{}: the file contains no tokenizer", model.path()),
-                    "give one: --tokenizer bpe:FOLDER");
+                    "give one: --tokenizer hf:FOLDER or bpe:FOLDER");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
     std::string text = prompt;
     auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get());
@@ -72,6 +73,8 @@ struct GenerateCommand {
       if (!raw) text = as_chat(own->chat_template(), prompt);
       for (std::optional<int32_t> stop : {own->end(), own->padding()})
         if (stop) how.stop.insert(*stop);
+    } else if (auto* own = dynamic_cast<data::HfTokenizer*>(tokenizer.get())) {
+      how.stop.insert(own->ends().begin(), own->ends().end());
     } else if (raw) {
       throw invalid_option("raw", "", fmt::format("has no effect on {}, which has no chat template", model.path()),
                            "omit it");
@@ -88,7 +91,7 @@ struct GenerateCommand {
     TrainerOptions options = run.inference_options();
     HostTensors more;
     if (!adapters.empty()) {
-      if (!model.weights_alone())
+      if (!model.weights_alone() && !model.of_folder())
         throw invalid_option("adapters", "", "a checkpoint contains its own adapters", "omit it");
       nn::Lora lora;
       more = read_adapters(adapters, lora);

@@ -15,8 +15,10 @@
 #include "data/files/file_kind.h"
 #include "data/files/gguf.h"
 #include "data/files/npz.h"
+#include "data/files/strict_json.h"
 #include "data/files/zip.h"
 #include "onnx/model.h"
+#include "train/hf/folder.h"
 #include "train/io/weights.h"
 
 namespace tutti::cli {
@@ -119,13 +121,31 @@ Contents of_onnx(const std::string& path) {
   return all;
 }
 
+Contents read(const std::string& path);
+
+/// The weights of a folder, with the keys of its config.json.
+Contents of_folder(const std::string& path) {
+  Contents all = read(weights_in_folder(path));
+  if (!hf::is_folder(path)) return all;
+  const std::string config = (std::filesystem::path(path) / "config.json").string();
+  const nlohmann::json keys = read_json_object(config, "download the file again");
+  for (const auto& [key, value] : keys.items()) {
+    Value row{key, "config", Json(value), value.is_array() ? value.size() : 1};
+    if (value.is_array() && value.size() > most_elements)
+      row.value.erase(row.value.begin() + most_elements, row.value.end());
+    all.metadata.push_back(std::move(row));
+  }
+  all.format = "Hugging Face folder, " + all.format;
+  return all;
+}
+
 Contents read(const std::string& path) {
   const FileKind kind = file_kind(path);
   switch (kind) {
     case FileKind::gguf: return of_gguf(path);
     case FileKind::npz: return of_npz(path);
     case FileKind::onnx: return of_onnx(path);
-    case FileKind::folder: return read(weights_in_folder(path));
+    case FileKind::folder: return of_folder(path);
     case FileKind::json:
       if (path.ends_with(".index.json")) return of_index(path);
       break;
@@ -226,7 +246,7 @@ void add_inspect(CLI::App& app, Action& action) {
   sub->add_option(
          "file", file,
          "A checkpoint, a safetensors file or its index, a GGUF file, a .npz file of NumPy, an ONNX model, or a "
-         "folder with one of these")
+         "folder with one of these, as Hugging Face writes it")
       ->required();
   sub->add_flag("--run", run, "Print the run file of a checkpoint, which `tutti train --config` takes");
   add_json_flag(*sub, json);

@@ -8,6 +8,8 @@
 #include "core/base/option_text.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_kind.h"
+#include "train/hf/beside.h"
+#include "train/hf/folder.h"
 
 namespace tutti::cli {
 namespace {
@@ -32,7 +34,7 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
     run.model = path_;
     path_ = run.weights_file();
   }
-  if (file_kind(path_) == FileKind::folder) path_ = weights_in_folder(path_);
+  if (!is_model_file(path_) && file_kind(path_) == FileKind::folder) path_ = weights_in_folder(path_);
   if (is_model_file(path_)) {
     if (run.named("model"))
       throw invalid(fmt::format("two models given: '{}' and '{}'", path_, run.model), "give only one");
@@ -58,14 +60,20 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
   run.init = path_.find_first_of("./") == std::string::npos ? "./" + path_ : path_;
 }
 
+bool ModelFile::of_folder() const { return kind_ == Kind::model && hf::is_folder(path_); }
+
 void ModelFile::load_into(Trainer& trainer, const data::Source& set, HostTensors more) const {
   if (kind_ == Kind::checkpoint) return trainer.load(path_);
   if (kind_ == Kind::model) {
     if (!run_.definition().weights && run_.weights_file().empty())
       throw invalid(fmt::format("{} describes only layers, not their weights", path_),
                     "give a checkpoint of it, or --init with a file of weights");
-    return run_.start(trainer, set);
+    if (more.empty()) return run_.start(trainer, set);
+    HostTensors all = run_.definition().weights(run_.model_options(), set);
+    all.merge(more);
+    return trainer.start_from(std::move(all), path_);
   }
+  hf::expect_config_of(path_, run_.model, task(set), set, "--data " + run_.data);
   HostTensors weights = run_.weights(path_);
   weights.merge(more);
   trainer.start_from(std::move(weights), path_);

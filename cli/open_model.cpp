@@ -2,35 +2,36 @@
 
 #include "data/files/file_kind.h"
 #include "onnx/task.h"
+#include "train/hf/folder.h"
 #include "train/io/description.h"
 
 namespace tutti::cli {
 namespace {
 
-struct Form {
-  const char* ending;
-  ModelDef (*read)(const std::string& path);
-};
-const Form forms[] = {{".onnx", onnx::read_definition}, {".json", read_description}};
+using Reader = ModelDef (*)(const std::string& path);
 
-const Form* form_of(const std::string& name) {
+/// What reads the model of that path; null: it is the name of a registered model, or a file of weights.
+Reader reader_of(const std::string& name) {
+  if (hf::is_folder(name)) return [](const std::string& path) { return hf::read_folder(path); };
   if (name.ends_with(".index.json")) return nullptr;  // index of sharded weights
-  for (const Form& f : forms)
-    if (name.ends_with(f.ending)) return &f;
-  return file_kind(name) == FileKind::onnx ? &forms[0] : nullptr;  // under another name
+  if (name.ends_with(".json")) return read_description;
+  return is_onnx_file(name) ? onnx::read_definition : nullptr;
 }
 
 }  // namespace
 
-const char* const model_files = "an ONNX file (.onnx) or a description of layers (.json)";
+const char* const model_files = "an ONNX file (.onnx), a description of layers (.json), or a Hugging Face folder";
 
-bool is_model_file(const std::string& name) { return form_of(name) != nullptr; }
+bool is_model_file(const std::string& name) { return reader_of(name) != nullptr; }
 
-bool is_onnx_file(const std::string& name) { return form_of(name) == &forms[0]; }
+bool is_onnx_file(const std::string& name) { return name.ends_with(".onnx") || file_kind(name) == FileKind::onnx; }
 
-std::shared_ptr<const ModelDef> open_model(const std::string& name, const std::string& text) {
-  if (!text.empty()) return std::make_shared<const ModelDef>(described_model(text, name));
-  if (const Form* f = form_of(name)) return std::make_shared<const ModelDef>(f->read(name));
+std::shared_ptr<const ModelDef> open_model(const std::string& name, const std::string& text, bool training) {
+  if (!text.empty())
+    return std::make_shared<const ModelDef>(hf::is_config(text) ? hf::read_config(text, name)
+                                                                : described_model(text, name));
+  if (hf::is_folder(name)) return std::make_shared<const ModelDef>(hf::read_folder(name, training));
+  if (Reader read = reader_of(name)) return std::make_shared<const ModelDef>(read(name));
   return {&find_model(name), [](const ModelDef*) {}};
 }
 

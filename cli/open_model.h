@@ -14,7 +14,9 @@ bool is_model_file(const std::string& name);
 /// Whether it is the path of an ONNX file, also under another name.
 bool is_onnx_file(const std::string& name);
 /// The registered model of that name, or the model in the file of that path. `text`: a description stored in a
-/// checkpoint, used instead of the file. Throws Error(invalid).
-std::shared_ptr<const ModelDef> open_model(const std::string& name, const std::string& text = {});
+/// checkpoint, used instead of the file. `training`: a classifier from a folder gets the classes of the data. Throws
+/// Error(invalid).
+std::shared_ptr<const ModelDef> open_model(const std::string& name, const std::string& text = {},
+                                           bool training = false);
 
 }  // namespace tutti::cli

@@ -19,6 +19,8 @@
 #include "data/table.h"
 #include "graph/passes/recompute.h"
 #include "onnx/model.h"
+#include "train/hf/beside.h"
+#include "train/hf/folder.h"
 #include "train/io/weights.h"
 #include "train/run/fit.h"
 #include "train/run/plan.h"
@@ -198,7 +200,7 @@ ModelOptions RunOptions::model_options() const {
 
 const ModelDef& RunOptions::definition() const {
   if (!definition_ || defined_ != model) {
-    definition_ = open_model(model, description_);
+    definition_ = open_model(model, description_, subcommand_.empty());
     defined_ = model;
   }
   return *definition_;
@@ -220,6 +222,7 @@ void RunOptions::start(Trainer& trainer, const data::Source& set) const {
       throw invalid_option("init", init, fmt::format("{} contains its own weights", model), "omit --init");
     trainer.start_from(definition().weights(model_options(), set), model);
   } else if (!file.empty()) {
+    hf::expect_config_of(file, model, definition().build(model_options(), set), set, "--data " + data);
     trainer.start_from(weights(file), file);
   }
 }
@@ -229,6 +232,10 @@ void RunOptions::complete() {
   const ModelSize& size = def.size(chosen.size);
   if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && tokenizer == "chars")
     tokenizer = "gguf:" + file;
+  if (hf::is_folder(model) && !named("tokenizer") && tokenizer == "chars" && def.context && hf::has_tokenizer(model))
+    tokenizer = "hf:" + model;
+  if (hf::is_folder(model) && !named("normalise"))
+    if (std::string asked = hf::normalise_of(model); !asked.empty()) texts.at("normalise") = asked;
   if (data.empty()) {
     bool own = size.name != "tiny" && !def.data.empty();
     data = own ? def.data : def.synthetic(model_options(), synthetic_samples);

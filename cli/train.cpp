@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include "cli/help/help.h"
@@ -14,6 +15,7 @@
 #include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "data/files/file_lock.h"
+#include "train/hf/write.h"
 #include "train/run/fit.h"
 #include "train/run/plan.h"
 
@@ -61,11 +63,16 @@ void TrainCommand::check_options() const {
   SaveClock(save_every, 0);
   page.check();
   profile.check();
+  std::error_code none;
+  const std::string weights = std::filesystem::is_directory(merged, none) ? merged + "/model.safetensors" : merged;
   if (ranks.writes())
-    check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
+    check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &weights},
                              Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!adapters.empty() && !run.trainer_options().lora)
     throw invalid_option("adapters", adapters, "the run trains no adapters", "enable adapters: --lora 8");
+  if (!merged.empty() && !merged.ends_with(".safetensors") && !hf::has_config(run.definition()))
+    throw invalid_option("merged", merged, fmt::format("transformers has no model like {}", run.model),
+                         "name a .safetensors file for the weights alone");
   if (norms < 0) throw invalid_option("norms", norms, "expected a number of steps", "0 or more");
   if (norms > 0 && log_dir.empty())
     throw invalid_option("norms", norms, "has no effect without --log-dir, which writes them", "add --log-dir DIR");
@@ -245,7 +252,8 @@ void add_files(TrainCommand& command, CLI::App* sub) {
   sub->add_option("--adapters", command.adapters, "Save the LoRA adapters in this folder, in PEFT's format")
       ->group("Files");
   sub->add_option("--merged", command.merged,
-                  "Save only the weights here (safetensors), with adapters merged into them")
+                  "Save the weights, with adapters merged into them: FILE.safetensors, or a folder that "
+                  "transformers' from_pretrained() opens")
       ->group("Files");
   sub->add_option("--log-dir", command.log_dir,
                   "Write the training curves to this folder: TensorBoard events, steps.csv and epochs.csv")

@@ -79,7 +79,7 @@ struct TrainCommand {
   /// Throws Error(invalid) for options that have no effect with --overfit.
   void check_overfit() const;
   /// Writes the outputs of --adapters and --merged.
-  void save_weights(Trainer& trainer);
+  void save_weights(Trainer& trainer, const data::Source& set);
   int64_t steps_per_epoch(const data::Source& set) const;
   /// Total steps of a run from its beginning.
   int64_t total_steps(const data::Source& set) const;

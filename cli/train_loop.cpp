@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "cli/hf_output.h"
 #include "cli/metrics.h"
 #include "cli/print.h"
 #include "cli/signals.h"
@@ -67,13 +68,16 @@ int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
   return trainer.steps() + left;
 }
 
-void TrainCommand::save_weights(Trainer& trainer) {
+void TrainCommand::save_weights(Trainer& trainer, const data::Source& set) {
   if (adapters.empty() && merged.empty()) return;
   HostTensors all;
   for (const nn::Parameter& p : trainer.model_states()) all.emplace(p.name, trainer.state(p.name));
   nn::Lora lora = run.trainer_options().lora.value_or(nn::Lora{});
-  if (!adapters.empty()) write_adapters(adapters, all, lora);
-  if (!merged.empty()) write_checkpoint(merged, {tutti::merged(all, lora), {{"format", "pt"}}});
+  if (!adapters.empty()) write_adapters(adapters, all, lora, adapter_base(run));
+  if (!merged.empty() && merged.ends_with(".safetensors"))
+    write_checkpoint(merged, {tutti::merged(all, lora), {{"format", "pt"}}});
+  else if (!merged.empty())
+    write_folder(merged, run, set, tutti::merged(all, lora));
   wrote_weights = true;
 }
 
@@ -190,7 +194,7 @@ class EpochLoop {
     }
     weights_failure_.reset();
     try {
-      c_.save_weights(trainer_);
+      c_.save_weights(trainer_, *data_.train);
     } catch (const Error& e) {
       tell(weights_failure_ = e);
     }
@@ -284,7 +288,7 @@ class EpochLoop {
     const bool nothing_left = out_.epochs == 0 && !ending();
     if (nothing_left && !(c_.adapters.empty() && c_.merged.empty())) {  // weights were requested anyway
       trainer_.prepare(*data_.train);
-      c_.save_weights(trainer_);
+      c_.save_weights(trainer_, *data_.train);
     }
     try {
       saver_.finish();

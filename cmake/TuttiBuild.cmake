@@ -48,6 +48,12 @@ foreach(library PNG JPEG)
   endif()
 endforeach()
 
+# Unicode normalization of tokenizer.json; without it tokenizers that normalize are an error that names it.
+find_package(ICU COMPONENTS uc)
+if(NOT ICU_FOUND)
+  message(STATUS "No tokenizers with Unicode normalization (Debian: apt install libicu-dev)")
+endif()
+
 # A static library of the engine or of what plugins link; its headers are found from the repository's root.
 function(tutti_library name)
   add_library(${name} STATIC ${ARGN})

@@ -7,9 +7,8 @@
 #include "train/run/resume.h"
 
 namespace tutti::onnx {
-Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
-               const ExportOptions& options) {
-  HostTensors states = evaluation_weights(checkpoint, task, trained, form);
+Model exported_with(HostTensors states, const Task& task, const TrainerOptions& trained, const InputLayout& form,
+                    const ExportOptions& options) {
   Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32,
                         .normalise = trained.normalise});
   InputLayout fed = form;
@@ -27,6 +26,11 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   model.name = options.name;
   model.weights = std::move(states);
   return model;
+}
+
+Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
+               const ExportOptions& options) {
+  return exported_with(evaluation_weights(checkpoint, task, trained, form), task, trained, form, options);
 }
 
 std::string retrained(const std::string& original, const std::string& checkpoint, const Task& task,

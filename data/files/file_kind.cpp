@@ -117,6 +117,11 @@ std::string weights_in_folder(const std::string& folder) {
   }
   if (weights.size() == 1) return weights[0];
   std::ranges::sort(all);
+  for (const std::string& name : all) {
+    const std::string path = (fs::path(folder) / name).string();
+    const FileKind kind = weights.empty() ? file_kind(path) : FileKind::other;
+    if (kind == FileKind::torch || kind == FileKind::pickle) throw foreign_file(path, kind, "a safetensors file");
+  }
   std::ranges::sort(weights);
   throw invalid(
       fmt::format("{}: a folder with {}", folder,

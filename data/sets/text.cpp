@@ -11,6 +11,7 @@
 #include "data/file.h"
 #include "data/form.h"
 #include "data/gguf_tokenizer.h"
+#include "data/hf_tokenizer.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
 
@@ -85,8 +86,9 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::st
   if (name == "bytes") return std::make_unique<Bytes>();
   if (name.starts_with("bpe:")) return std::make_unique<Bpe>(name.substr(4));
   if (name.starts_with("gguf:")) return std::make_unique<GgufTokenizer>(Gguf(name.substr(5)));
+  if (name.starts_with("hf:")) return std::make_unique<HfTokenizer>(name.substr(3));
   if (name == "chars") return std::make_unique<Characters>(vocabulary);
-  throw invalid_option("tokenizer", name, "unknown", "use bytes, chars, bpe:FOLDER or gguf:FILE");
+  throw invalid_option("tokenizer", name, "unknown", "use bytes, chars, hf:FOLDER, bpe:FOLDER or gguf:FILE");
 }
 
 extern const DataForm synthetic_text_form, text_form;

@@ -25,6 +25,41 @@ def put(target, name, data):
         f.write(data if isinstance(data, bytes) else data.encode())
 
 
+def hugging_face():
+    """A config of each kind of key, and a tokenizer of each model."""
+    sizes = {"vocab_size": 11, "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 2}
+    for kind, more in {
+        "llama": {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}},
+        "gemma2": {"head_dim": 4, "num_key_value_heads": 2, "attn_logit_softcapping": 5.0, "layer_types": ["full_attention", "sliding_attention"]},
+        "gemma3_text": {"rope_parameters": {"full_attention": {"rope_type": "yarn", "factor": 2, "rope_theta": 1e4}, "sliding_attention": None}},
+        "phi3": {"rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4]}, "partial_rotary_factor": 1.0},
+        "qwen2": {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+        "bert": {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "a", "1": "b"}, "mask_token_id": 3},
+        "vit": {"image_size": 8, "patch_size": 4, "qkv_bias": False}}.items():
+        put("hf_config", kind + ".json", json.dumps({"model_type": kind, **sizes, **more}))
+    put("hf_config", "gpt2.json", json.dumps({"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 1, "n_inner": None}))
+    put("hf_config", "resnet.json", json.dumps({"model_type": "resnet", "hidden_sizes": [4, 8], "depths": [1, 1], "layer_type": "basic"}))
+    added = [{"id": 6, "content": "<s>", "normalized": False, "lstrip": True}, {"id": 7, "content": "Two", "single_word": True}]
+    put("tokenizer_json", "bytes.json", json.dumps({
+        "added_tokens": added, "normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip"}, {"type": "Prepend", "prepend": "x"}]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": r"\p{N}{1,3}| ?[^\s\p{L}]+|\s+(?!\S)"}, "behavior": "Isolated", "invert": False},
+            {"type": "Digits", "individual_digits": True}, {"type": "ByteLevel", "add_prefix_space": True}]},
+        "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}],
+                           "special_tokens": {"<s>": {"id": "<s>", "ids": [6], "tokens": ["<s>"]}}},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3, "<unk>": 4, "o": 5}, "merges": ["a b"], "unk_token": "<unk>",
+                  "fuse_unk": True, "byte_fallback": True}}))
+    put("tokenizer_json", "unigram.json", json.dumps({
+        "normalizer": {"type": "Replace", "pattern": {"String": "w"}, "content": "W"}, "pre_tokenizer": {"type": "Metaspace"},
+        "decoder": {"type": "Sequence", "decoders": [{"type": "Metaspace"}, {"type": "ByteFallback"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["\u2581", -2.5], ["o", -1], ["Wo", -3.0]]}}))
+    put("tokenizer_json", "words.json", json.dumps({
+        "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece"},
+        "post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 1], "sep": ["[SEP]", 2]},
+        "model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "Two": 3, "##o": 4, "T": 5}}}))
+
+
 def copy(target, folder, *names):
     for name in names:
         with open(os.path.join(GOLDEN, folder, name), "rb") as f:
@@ -211,6 +246,7 @@ def texts():
     put("run_file", "run.json", json.dumps({"model": "mlp", "epochs": 3, "hidden": [784, 10], "quiet": True, "lr": 0.1}))
     put("csv", "classes.csv", "size,\"colour, of it\",kind\n1.5,red,a\n,\"gr\"\"een\",b\n2,NA,a\n-3e2,blue,b\n")
     put("csv", "numbers.csv", "\ufeffx,y\r\n1,0.5\r\n2,0.25\r\n3,?\r\n4,1\r\n")
+    hugging_face()
     for name in ("fashion_net", "text_net"):
         with open(os.path.join(ROOT, "examples", name + ".json"), "rb") as f:
             put("description", name + ".json", f.read())

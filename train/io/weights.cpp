@@ -88,12 +88,14 @@ std::vector<std::string> shards_of(const std::string& index) {
   return all;
 }
 
+HostTensors read_tensors(const std::string& path) {
+  return path.ends_with(".npz") ? read_npz(path) : path.ends_with(".index.json") ? sharded(path) : tensors_of(path);
+}
+
 HostTensors read_weights(const std::string& given, bool quantised) {
   const std::string path = file_kind(given) == FileKind::folder ? weights_in_folder(given) : given;
   if (path.ends_with(".gguf")) return gguf_weights(Gguf(path), quantised);
-  HostTensors all = path.ends_with(".npz")          ? read_npz(path)
-                    : path.ends_with(".index.json") ? sharded(path)
-                                                    : tensors_of(path);
+  HostTensors all = read_tensors(path);
   take_our_names(all, path);
   return all;
 }
@@ -185,7 +187,8 @@ void convert_weights(HostTensors& weights, const ModelSignature& declared) {
   }
 }
 
-void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora) {
+void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora,
+                    const AdapterBase& base) {
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec)
@@ -194,10 +197,16 @@ void write_adapters(const std::string& folder, const HostTensors& parameters, co
   for (const auto& [name, t] : parameters)
     if (nn::is_adapter(name)) c.tensors.emplace(std::string(peft_prefix) + name, t);
   c.metadata["format"] = "pt";
-  json config = {
-      {"peft_type", "LORA"},          {"task_type", nullptr},           {"r", lora.rank}, {"lora_alpha", lora.alpha},
-      {"lora_dropout", lora.dropout}, {"target_modules", lora.targets}, {"bias", "none"}, {"fan_in_fan_out", false},
-      {"inference_mode", true},       {"base_model_name_or_path", ""}};
+  json config = {{"peft_type", "LORA"},
+                 {"task_type", base.task.empty() ? json() : json(base.task)},
+                 {"r", lora.rank},
+                 {"lora_alpha", lora.alpha},
+                 {"lora_dropout", lora.dropout},
+                 {"target_modules", lora.targets},
+                 {"bias", "none"},
+                 {"fan_in_fan_out", false},
+                 {"inference_mode", true},
+                 {"base_model_name_or_path", base.folder}};
   write_checkpoint((fs::path(folder) / "adapter_model.safetensors").string(), c);
   write_whole_file((fs::path(folder) / "adapter_config.json").string(), config.dump(2) + "\n");
 }

@@ -18,6 +18,8 @@ namespace tutti {
 /// checkpoint; for a folder, of its file of weights. Throws Error(invalid) naming file and place. `quantised`: keeps
 /// the blocks of a GGUF file quantised, as the tensors of nn::quantized_names() for each matrix.
 TUTTI_API HostTensors read_weights(const std::string& path, bool quantised = false);
+/// The tensors of a safetensors or .npz file, or of an index, with their own names.
+TUTTI_API HostTensors read_tensors(const std::string& path);
 /// The files that the index of a sharded model names. Throws Error(invalid).
 TUTTI_API std::vector<std::string> shards_of(const std::string& index);
 
@@ -32,9 +34,15 @@ TUTTI_API bool has_quantized(const HostTensors& all, const nn::Parameter& p, std
 /// others, casts floats to the states' dtypes.
 TUTTI_API void convert_weights(HostTensors& weights, const ModelSignature& declared);
 
+/// The model that adapters belong to, for PEFT's AutoPeftModel classes.
+struct TUTTI_API AdapterBase {
+  std::string folder = {};  ///< of the base model; "": unknown
+  std::string task = {};    ///< PEFT's task_type, "CAUSAL_LM"; "": none
+};
 /// Writes adapters in PEFT's format: a folder with adapter_model.safetensors ("base_model.model." + parameter) and
 /// adapter_config.json. `parameters` may contain others, too.
-TUTTI_API void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora);
+TUTTI_API void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora,
+                              const AdapterBase& base = {});
 /// Reads such a folder: returns the adapters under Tutti's names and stores the configuration in `lora`. Throws
 /// Error(invalid), also for every configuration option that changes results and is not supported (use_dora,
 /// alpha_pattern, …).

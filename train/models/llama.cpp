@@ -4,9 +4,8 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
-#include "nn/decoder.h"
 #include "train/io/gguf_decoder.h"
-#include "train/task/model.h"
+#include "train/task/language_models.h"
 #include "train/task/tasks.h"
 
 namespace tutti {
@@ -42,16 +41,20 @@ GgufDecoder llama_decoder(const ModelOptions& o) {
 namespace {
 
 Task task(const ModelOptions& o, const data::Source& train) {
+  return language_model(nn::Decoder(llama_options(o, train)));
+}
+
+}  // namespace
+
+nn::DecoderOptions llama_options(const ModelOptions& o, const data::Source& train) {
   GgufDecoder l = llama_decoder(o);
   int64_t classes = train.column("tokens").classes;
   if (o.weights.ends_with(".gguf") && classes > l.options.vocabulary)
     throw invalid(fmt::format("{} has {} tokens, but {} has {}", o.data, classes, o.weights, l.options.vocabulary),
                   option_text("tokenizer", "gguf:" + o.weights));
   if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.options.vocabulary = classes;
-  return language_model(nn::Decoder(std::move(l.options)));
+  return l.options;
 }
-
-}  // namespace
 
 extern const ModelDef llama_model;
 const ModelDef llama_model{

@@ -15,6 +15,7 @@
 #include "train/run/profile.h"
 #include "train/run/resume.h"
 #include "train/run/shards.h"
+#include "train/task/notice.h"
 
 namespace tutti {
 namespace {
@@ -75,7 +76,11 @@ void DeviceModel::declare(const ModelSignature& found) {
     convert_weights(loaded_->tensors, *declared_);
   }
   if (!weights_.empty()) {
-    expect_weights_of(weights_from_, weights_, *declared_);
+    std::string head = options_.inference ? "" : drop_other_head(weights_, *declared_);
+    if (!head.empty())
+      notice("weights", fmt::format("{} has no layer '{}' with that number of outputs: a new one is initialized",
+                                    weights_from_, head));
+    expect_weights_of(weights_from_, weights_, *declared_, head);
     convert_weights(weights_, *declared_);
   }
   bool quantised = std::ranges::any_of(declared_->parameters, [](const nn::Parameter& p) { return p.form.bits != 0; });

@@ -140,7 +140,37 @@ bool holds_nan(const HostTensor& t) {
 
 }  // namespace
 
-void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared) {
+std::string drop_other_head(HostTensors& weights, const ModelSignature& declared) {
+  if (declared.parameters.empty()) return "";
+  const std::string& last = declared.parameters.back().name;
+  const std::string path = last.substr(0, last.rfind('.') + 1);
+  int64_t before = 0, now = 0;
+  bool matrix = false;
+  for (const nn::Parameter& p : declared.parameters) {
+    auto it = weights.find(p.name);
+    const Shape& shape = p.type.shape;
+    if (!p.name.starts_with(path)) {
+      if (p.bits || nn::is_adapter(p.name)) return "";
+      if (it == weights.end() || it->second.type.shape != shape) return "";
+      continue;
+    }
+    if (it != weights.end()) {
+      Shape there = it->second.type.shape;
+      if (there.size() != shape.size() || there.empty() || (before > 0 && there[0] != before)) return "";
+      before = there[0];
+      there[0] = shape[0];
+      if (there != shape) return "";
+    }
+    now = shape.empty() ? 0 : shape[0];
+    matrix = matrix || shape.size() == 2;
+  }
+  if (!matrix || path.empty() || before == now) return "";
+  std::erase_if(weights, [&](const auto& item) { return item.first.starts_with(path); });
+  return path.substr(0, path.size() - 1);
+}
+
+void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared,
+                       const std::string& initialized) {
   std::vector<std::string> wrong;
   std::set<std::string_view> names;
   bool adapters = std::ranges::any_of(weights, [](const auto& item) { return nn::is_adapter(item.first); });
@@ -149,7 +179,8 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
       names.insert(p.name);
       if (has_quantized(weights, p, names)) continue;
       auto it = weights.find(p.name);
-      if (it == weights.end() && (adapters || !nn::is_adapter(p.name)))
+      const bool fresh = !initialized.empty() && p.name.starts_with(initialized + ".");
+      if (it == weights.end() && !fresh && (adapters || !nn::is_adapter(p.name)))
         wrong.push_back(fmt::format("'{}' is missing", p.name));
       else if (it != weights.end() &&
                (it->second.type.shape != p.type.shape || is_float(it->second.type.dtype) != is_float(p.type.dtype)))

@@ -29,7 +29,12 @@ TUTTI_API HostTensors evaluation_weights(const std::string& checkpoint, const Ta
                                          const InputLayout& form);
 /// Throws Error that lists all tensors of `from` that are unknown to the model, of another shape, or missing (the
 /// adapters may all be missing), or that contain NaN.
-void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared);
+/// `initialized`: the path of a layer that may be missing.
+void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared,
+                       const std::string& initialized = {});
+/// Drops the weights of the last layer if it differs from the model's only in its number of outputs, or is missing, and
+/// all else fits: the layer is then initialized. Returns its path, "" if nothing was dropped.
+std::string drop_other_head(HostTensors& weights, const ModelSignature& declared);
 /// Throws Error that names both sides if the optimizer or the precision differs. A checkpoint without a precision was
 /// trained in f32.
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);

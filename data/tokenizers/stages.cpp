@@ -1,0 +1,63 @@
+#include "data/tokenizers/stages.h"
+
+#include <fmt/format.h>
+
+#include "core/base/printable.h"
+#include "core/base/status.h"
+#include "data/tokenizer.h"
+
+namespace tutti::data {
+
+using nlohmann::json;
+
+void fail_at(const std::string& place, const std::string& what) {
+  throw invalid(fmt::format("{}: {}", place, what), "use another tokenizer");
+}
+
+std::string text_at(const json& j, const std::string& key, const std::string& place) {
+  if (!j.contains(key) || !j[key].is_string()) fail_at(place, fmt::format("'{}' is missing or not a string", key));
+  std::string text = j[key];
+  code_points(text, place + ": " + key);
+  return text;
+}
+
+std::string text_at(const json& j, const std::string& key, const std::string& place, const std::string& otherwise) {
+  return !j.contains(key) || j[key].is_null() ? otherwise : text_at(j, key, place);
+}
+
+bool flag_at(const json& j, const std::string& key, const std::string& place, bool otherwise) {
+  if (!j.contains(key) || j[key].is_null()) return otherwise;
+  if (!j[key].is_boolean()) fail_at(place, fmt::format("'{}' is not true or false", key));
+  return j[key];
+}
+
+std::string type_of(const json& j, const std::string& place) {
+  if (!j.is_object()) fail_at(place, "expected an object");
+  return text_at(j, "type", place);
+}
+
+const std::vector<std::string>& byte_characters() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> characters;
+    char32_t next = 0x100;
+    for (char32_t b = 0; b < 256; ++b) {
+      bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+      characters.push_back(utf8(printable ? b : next++));
+    }
+    return characters;
+  }();
+  return all;
+}
+
+int byte_of_token(const std::string& token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
+  int value = 0;
+  for (char c : token.substr(3, 2)) {
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    if (digit < 0) return -1;
+    value = 16 * value + digit;
+  }
+  return value;
+}
+
+}  // namespace tutti::data
