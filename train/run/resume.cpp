@@ -150,7 +150,7 @@ std::string drop_other_head(HostTensors& weights, const ModelSignature& declared
     auto it = weights.find(p.name);
     const Shape& shape = p.type.shape;
     if (!p.name.starts_with(path)) {
-      if (p.bits || nn::is_adapter(p.name)) return "";
+      if (p.form.bits || nn::is_adapter(p.name)) return "";
       if (it == weights.end() || it->second.type.shape != shape) return "";
       continue;
     }

@@ -1,5 +1,6 @@
 // BERT (Devlin et al., 2019) and its heads.
 #include "nn/bert.h"
+#include "graph/functions.h"
 
 #include <fmt/format.h>
 
