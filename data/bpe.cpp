@@ -24,8 +24,9 @@ uint64_t pair(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} 
 // White space is Unicode's White_Space, which differs from PCRE2's \s.
 #define TUTTI_SPACE R"(\t-\r\x{85}\p{Z})"
 
-const char* const gpt2_pattern = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^)" TUTTI_SPACE
-                                 R"(\p{L}\p{N}]++|[)" TUTTI_SPACE R"(]+(?![^)" TUTTI_SPACE R"(])|[)" TUTTI_SPACE "]+";
+constexpr const char* gpt2_pattern =
+    R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^)" TUTTI_SPACE R"(\p{L}\p{N}]++|[)" TUTTI_SPACE
+    R"(]+(?![^)" TUTTI_SPACE R"(])|[)" TUTTI_SPACE "]+";
 /// Llama 3's and Qwen 2's, which differ in how many digits a piece may have.
 #define TUTTI_LLAMA3(digits)                                                                                          \
   R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}++|)" digits R"(| ?[^)" TUTTI_SPACE                          \

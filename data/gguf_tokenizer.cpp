@@ -128,7 +128,8 @@ void GgufTokenizer::read_pieces(const Gguf& file) {
   if (!scores || !scores->is_array || scores->size() != tokens.size() || !scores->real(0))
     throw file.error(scores ? scores->at : tokens.at,
                      fmt::format("metadata '{}' is {}, expected a number for each of the {} tokens", scores_key,
-                                 scores ? scores->type_name() : "missing", tokens.size()));
+                                 scores ? scores->type_name() : "missing", tokens.size()),
+                     other_remedy);
   for (const char* key : {"tokenizer.ggml.precompiled_charsmap", "tokenizer.ggml.remove_extra_whitespaces"})
     if (const GgufValue* v = file.find(key); v && v->boolean(0).value_or(true))
       throw file.error(v->at, fmt::format("metadata '{}': tokenizers that normalise texts are not supported", key),

@@ -145,7 +145,7 @@ class Gguf(BadModels):
                 self.everywhere(["l.gguf, byte ", *parts], self.put("l.gguf", good[:at] + new + good[at + len(new):]))
 
     def test_another_model(self):
-        for old, new, parts in [(gguf_text("llama"), gguf_text("mamba"), ["'mamba', expected 'llama'"]),
+        for old, new, parts in [(gguf_text("llama"), gguf_text("mamba"), ["'mamba', expected one of llama, qwen2"]),
                                 (b"blk.1.ffn_up", b"blk.1.ffn_xx", ["tensor 'blk.1.ffn_up.weight' is missing"])]:
             file = self.put("l.gguf", gguf().replace(old, new))
             self.bad(["l.gguf", *parts], "generate", file, "--prompt", "a")
@@ -153,7 +153,8 @@ class Gguf(BadModels):
 
     def test_tokenizers(self):
         for change, parts in [({"merges": ["a b"]}, ["element 0", "has no token 'ab'"]),
-                              ({"model": "llama"}, ["'tokenizer.ggml.model' is 'llama'", "gpt2"]),
+                              ({"model": "bert"}, ["'tokenizer.ggml.model' is 'bert'", "gpt2 or llama"]),
+                              ({"model": "llama"}, ["'tokenizer.ggml.scores' is missing", "give another"]),
                               ({"tokens": "aab"}, ["element 1", "tokens 0 and 1 are both 'a'"]),
                               ({"tokens": "abcdefghijklmn"}, ["--tokenizer", "has 14 tokens", "l.gguf has 11"])]:
             with self.subTest(parts=parts):

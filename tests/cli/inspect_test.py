@@ -19,7 +19,7 @@ class Inspect(harness.Case):
         self.assertIs(d["metadata"]["m.no"]["value"], False)
         tensors = {t["name"]: t for t in d["tensors"]}
         self.assertEqual([tensors["q4_1"][k] for k in ("dtype", "shape", "bytes")], ["q4_1", [3, 96], 180])
-        self.assertEqual(tensors["listed_only"]["dtype"], "q6_k")
+        self.assertEqual(tensors["listed_only"]["dtype"], "iq2_xxs")
         self.assertEqual(d["dtypes"]["q8_0"]["tensors"], 2)
         self.assertEqual(d["elements"], sum(s["elements"] for s in d["dtypes"].values()))
         text = self.done("inspect", GOLDEN / "types.gguf").stdout
