@@ -57,7 +57,7 @@ for arg in "$@"; do
 done
 
 needed=(g++ cmake ninja-build ccache git ca-certificates python3 libboost-dev libcli11-dev libfmt-dev
-        nlohmann-json3-dev zlib1g-dev libpcre2-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
+        nlohmann-json3-dev zlib1g-dev libpcre2-dev libicu-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
 dataset="dataset-fashion-mnist"
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }

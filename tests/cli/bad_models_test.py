@@ -172,7 +172,7 @@ class Tokenizers(BadModels):
     def test_folders(self):
         weights = self.put("w.safetensors", safetensors({"transformer.wte.weight": [3, 4]}))
         run = ["generate", weights, "gpt", "--size", "tiny", "--prompt", "ab"]
-        self.bad([weights, "contains no tokenizer", "--tokenizer bpe:FOLDER"], *run)
+        self.bad([weights, "contains no tokenizer", "--tokenizer hf:FOLDER"], *run)
         run += ["--tokenizer", f"bpe:{self.folder}"]
         self.bad(["vocab.json", "no such file"], *run)
         good = '{"a": 0, "b": 1, "ab": 2}'

@@ -3,7 +3,7 @@
 
     tokenizer_peer.py PROGRAM [TEXTS]
 
-Trains a tokenizer of each kind on a small text, writes its tokenizer.json, and compares PROGRAM's ids of 10000 drawn texts with
+Trains a tokenizer of each kind on a small text, writes its tokenizer.json, and compares PROGRAM's ids of 2500 drawn texts a kind with
 encode(), and its text of these ids with decode(). Exit code 77 where the package is not installed, 1 where something differs.
 """
 import json
@@ -20,7 +20,7 @@ except ImportError as e:
     print(f"{e.name} is not installed: scripts/python-env.sh --torch")
     sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
-PROGRAM, COUNT = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10000
+PROGRAM, COUNT = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 2500
 ROOT = pathlib.Path(tempfile.mkdtemp(prefix="tutti-tokenizers-"))
 WORDS = """the quick brown fox jumps over lazy dogs don't you'll we've I'm it's they'd naïve café déjà vu Straße ÄÖÜ ΣΊΣΥΦΟΣ Привет мир
 Это тест 你好 世界 東京 タワー カタカナ ひらがな 한국어 안녕하세요 مرحبا שלום नमस्ते สวัสดี def return import print(x) for(i=0;i<10;++i) x->y a_b
