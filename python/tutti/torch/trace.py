@@ -407,6 +407,7 @@ def export(module, args, narrow=None, training=True):
                 raise NeedsBackward("forward changes a tensor in place where autograd does not see it: in no_grad(), or by way of detach()",
                                     _NO_BACKWARD)
             if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
+                program = _products_apart(program)
                 program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
             program = program.run_decompositions(decompositions())
             program.left = [(m, name) for m, name, _ in left.values()]  # attributes that forward sets to tensors
@@ -415,6 +416,16 @@ def export(module, args, narrow=None, training=True):
             raise
         except Exception as e:  # torch.export raises what its many layers raise
             raise untraceable(e, "the loss" if isinstance(module, Loss) else type(module).__name__, module, args) from e
+
+
+def _products_apart(program):
+    """Operators that autocast leaves alone and whose matrix products it casts, as those products; no assertions of dtypes."""
+    aten = torch.ops.aten
+    for node in program.graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
+        program.graph.erase_node(node)  # of dtypes as they are without autocast
+    apart = {op for op in (aten.einsum.default, aten.tensordot.default, aten.inner.default) if program.graph.find_nodes(op="call_function", target=op)}
+    table = torch.export.default_decompositions() if apart else {}
+    return program.run_decompositions({op: table[op] for op in apart}) if apart else program
 
 
 class _Autocast(torch.nn.Module):
