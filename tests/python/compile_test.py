@@ -162,6 +162,39 @@ class Compile(unittest.TestCase):
         self.same(energy, theirs.detach())
         self.same(forces, -torch.autograd.grad(theirs, t)[0])
 
+    def test_noise_is_drawn_anew(self):
+        class Noisy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(8, 64)
+
+            def forward(self, x):
+                return nn.functional.dropout(torch.ones_like(self.fc(x)), 0.25, training=True) + torch.randn_like(x).mean() * 0
+
+        module, x = Noisy(), torch.randn(16, 8, generator=GENERATOR)
+        compiled, again, other = (tutti.compile(module, x, device="onednn", seed=seed) for seed in (1, 1, 2))
+        drawn = [compiled(x) for _ in range(8)]
+        self.assertEqual(len({tuple(y.flatten().tolist()) for y in drawn}), 8)
+        self.assertAlmostEqual(torch.stack(drawn).eq(0).float().mean().item(), 0.25, delta=0.02)
+        for y in drawn[:2]:
+            self.assertTrue(torch.equal(again(x), y))  # the seed says which
+        self.assertFalse(torch.equal(other(x), drawn[0]))
+
+        def trained(looks):
+            torch.manual_seed(0)
+            module = Noisy()
+            step = tutti.from_torch(module, x, loss=lambda y: (y * module.fc.weight.sum()).square().mean(), device="onednn", seed=3,
+                                    optimizer=torch.optim.SGD(module.parameters(), lr=1e-3))
+            losses = []
+            for _ in range(3):
+                losses.append(step(x))
+                if looks:
+                    self.assertFalse(torch.equal(step.predict(x), step.predict(x)))
+                    self.assertNotEqual(step.evaluate(x), step.evaluate(x))
+            return losses
+
+        self.assertEqual(trained(False), trained(True))  # what training draws is not touched
+
     def test_refusals(self):
         class Odd(nn.Module):
             def forward(self, x):

@@ -177,6 +177,38 @@ def raft():
             lambda y, t: sum(0.8 ** (len(y) - i - 1) * (f - t).abs().mean() for i, f in enumerate(y)))
 
 
+def small(make, size=32, n=8):
+    """A torchvision class of few and narrow blocks, in place of the sizes that it has names for."""
+    def made():
+        return make(), (torch.randn(n, 3, size, size),), (torch.randint(0, 10, (n,)),), nn.CrossEntropyLoss()
+    return made
+
+
+def small_swin():
+    from torchvision.models.swin_transformer import SwinTransformer
+    return SwinTransformer([4, 4], 16, [2, 1], [2, 4], [4, 4], stochastic_depth_prob=0.0, num_classes=10)
+
+
+def small_convnext():
+    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+    return ConvNeXt([CNBlockConfig(8, 16, 1), CNBlockConfig(16, None, 1)], num_classes=10)
+
+
+def small_densenet():
+    from torchvision.models.densenet import DenseNet
+    return DenseNet(growth_rate=8, block_config=(2, 2), num_init_features=16, bn_size=2, num_classes=10)
+
+
+def small_efficientnet():
+    from torchvision.models.efficientnet import EfficientNet, MBConvConfig
+    return EfficientNet([MBConvConfig(1, 3, 1, 8, 8, 1, 1, 1), MBConvConfig(4, 3, 2, 8, 16, 1, 1, 1)], 0.0, stochastic_depth_prob=0.0, num_classes=10, last_channel=32)
+
+
+def small_maxvit():
+    from torchvision.models.maxvit import MaxVit
+    return MaxVit((32, 32), 8, 4, [8, 16], [1, 1], 4, 0.0, num_classes=10)
+
+
 _MLA = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4,
         "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "num_key_value_heads": 4}
 _SSM = {"state_size": 8, "conv_kernel": 4, "expand": 2, "time_step_rank": 4}
@@ -241,3 +273,9 @@ ALL = {
     "deeplabv3": pictures("deeplabv3_mobilenet_v3_large", num_classes=5, weights_backbone=None, key="out"),
     "lraspp": pictures("lraspp_mobilenet_v3_large", num_classes=5, weights_backbone=None, key="out"),
 }
+
+# Those of the families that a test trains in f32 and bf16; torchvision's at sizes that compile in seconds.
+SMALL = {"swin_small": small(small_swin), "convnext_small": small(small_convnext), "densenet_small": small(small_densenet),
+         "efficientnet_small": small(small_efficientnet), "maxvit_small": small(small_maxvit)}
+TESTED = ("qwen3", "mixtral", "gpt_oss", "segformer", *(n for n in SMALL if n != "densenet_small"), "gat", "pinn", "wgan_gp", "glow", "fno", "critics")
+WIDE = ("gat", "fno")  # whose code names the dtype of a tensor that autocast changes: refused with bf16

@@ -38,7 +38,7 @@ SURVEY = {**torch_families.ALL, **torch_techniques.ALL}
 
 def make(name):
     torch.manual_seed(0)
-    return {**torch_zoo.ALL, **SURVEY}[name]()
+    return {**torch_zoo.ALL, **SURVEY, **torch_families.SMALL}[name]()
 
 
 def norm(tensors):
@@ -52,8 +52,8 @@ def wide(t):
 class Loop:
     """PyTorch's own training of a module, in a dtype."""
 
-    def __init__(self, module, inputs, targets, loss, dtype=torch.float64):
-        self.module, self.loss = copy.deepcopy(module), loss
+    def __init__(self, module, inputs, targets, loss, dtype=torch.float64, narrow=False):
+        self.module, self.loss, self.narrow = copy.deepcopy(module), loss, narrow
         self.dtype = dtype
         for t in (*self.module.parameters(), *self.module.buffers()):
             if t.is_floating_point() or t.is_complex():
@@ -65,7 +65,8 @@ class Loop:
         default = torch.get_default_dtype()
         torch.set_default_dtype(self.dtype)
         try:
-            y = self.loss(self.module(*(x.clone() for x in self.inputs)), *self.targets)
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.narrow):
+                y = self.loss(self.module(*(x.clone() for x in self.inputs)), *self.targets)
             y.backward()
         finally:
             torch.set_default_dtype(default)
@@ -93,7 +94,7 @@ def apart(ours, wanted, start, trained):
             "buffers": max((float((states[k] - wide(state[k])).abs().max()) for k in states if k not in trained), default=0.0)}
 
 
-def beside(name, device, steps=5):
+def beside(name, device, steps=5, precision="f32"):
     lr = RATES.get(name, 0.01)
     module, inputs, targets, loss = make(name)
     module.train()
@@ -106,29 +107,32 @@ def beside(name, device, steps=5):
 
     began = time.perf_counter()
     ours = torch.optim.SGD(module.parameters(), lr=1.0)
-    step = tutti.from_torch(module, inputs, loss=loss, optimizer=ours, device=device)
+    step = tutti.from_torch(module, inputs, loss=loss, optimizer=ours, device=device, precision=precision)
     step(*inputs, *targets)  # an update of SGD with the rate 1 is the gradient
     state = step.state_dict()
     own = {k: wide(start[k]) - wide(state[k]) for k in wanted[2]}
     step.load_state_dict(start)
     ours.param_groups[0]["lr"] = lr
     losses = [step(*inputs, *targets) for _ in range(steps)]
-    found = {"lr": lr, **apart((losses, step.state_dict(), own), wanted, start, trained), "noise": {}}
+    found = {"lr": lr, "precision": precision, **apart((losses, step.state_dict(), own), wanted, start, trained), "noise": {}}
     seconds = time.perf_counter() - began
-    if name in SURVEY and not agrees(found):  # is PyTorch itself off in float32?
-        found["noise"] = apart(Loop(module, inputs, targets, loss, torch.float32).train(start, lr, steps), wanted, start, trained)
+    if (name in SURVEY or precision != "f32") and not agrees(found):  # is PyTorch itself off in float32, or by autocast?
+        own = Loop(module, inputs, targets, loss, torch.float32, precision != "f32").train(start, lr, steps)
+        found["noise"] = apart(own, wanted, start, trained)
     return {"module": name, "device": device, **found, "ms": step.step_ms, "seconds": seconds}
 
 
 def agrees(r):
+    if r["precision"] == "bf16":  # as far from float64 as autocast of PyTorch's, at most
+        return all(r[k] <= max(most, 2 * r["noise"].get(k, 0)) for k, most in {"loss": 1e-2, "gradients": 5e-2, "buffers": 1e-2}.items())
     allowed = {"loss": 1e-5, "gradients": 1e-3, "update": 1e-2 if r["lr"] > 1e-5 else 0.1, "buffers": 1e-3}
     return all(r[k] <= max(most, 10 * min(r["noise"].get(k, 0), 0.05 if k != "buffers" else math.inf)) for k, most in allowed.items())
 
 
-def tried(name, device, survey):
+def tried(name, device, survey, **how):
     """The outcome of one module on one device, and a line of text. What is refused fails unless it is a survey."""
     try:
-        r = beside(name, device)
+        r = beside(name, device, **how)
     except Exception as e:  # noqa: BLE001  (the other modules still run)
         outcome = "refused" if survey and isinstance(e, tutti.InvalidError) else "FAIL"
         return {"module": name, "device": device, "outcome": outcome, "reason": f"{type(e).__name__}: {e}"}
@@ -138,7 +142,7 @@ def tried(name, device, survey):
 def told(r):
     text = r.get("reason") or (f"loss {r['loss']:.1e}, gradients {r['gradients']:.1e}, five updates {r['update']:.1e}, buffers {r['buffers']:.1e}; "
                                f"{r['ms']:.1f} ms a step, {r['seconds']:.1f} s")
-    return f"{r['outcome']:7} {r['module']:20} {r['device']:8} {text}"
+    return f"{r['outcome']:7} {r['module']:20} {r['device']:8} {r.get('precision', 'f32'):4} {text}"
 
 
 def table(results):
@@ -153,12 +157,23 @@ def table(results):
     return "\n".join(lines) + "\n"
 
 
+def families(devices):
+    """Each family in f32 on the first device, five steps, and in bf16 on one of them in turn, two steps; the software devices train what
+    they compile in seconds."""
+    for i, name in enumerate(torch_families.TESTED):
+        other = devices[i % len(devices)]
+        narrow = [(other, {"precision": "bf16", "steps": 2})] if name not in torch_families.WIDE else []
+        for device, how in ((devices[0], {}), *narrow, *([(other, {"steps": 1})] if other != devices[0] else [])):
+            yield tried(name, device, False, **how)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", help=", ".join(torch_zoo.ALL) + " and those of a survey")
     parser.add_argument("--device", default="onednn", help="several, separated by commas")
     parser.add_argument("--light", action="store_true", help="on software devices only those that take no minutes")
     parser.add_argument("--survey", action="store_true", help="all families and techniques; what is refused is no failure")
+    parser.add_argument("--families", action="store_true", help="the families that a test trains, in f32 and bf16, in turn on the devices")
     parser.add_argument("--json", help="a file for the figures, written after every module")
     parser.add_argument("--resume", action="store_true", help="leaves out what the file of --json already has")
     parser.add_argument("--table", help="a file for the outcomes as a table in Markdown")
@@ -168,6 +183,11 @@ def main():
         with open(o.json, encoding="utf-8") as f:
             results = json.load(f)
     done = {(r["module"], r["device"]) for r in results}
+    if o.families:
+        for r in families(o.device.split(",")):
+            results.append(r)
+            print(told(r), flush=True)
+        return int(any(r["outcome"] == "FAIL" for r in results))
     for device in o.device.split(","):
         software = next((d.kind == "software" for d in tutti.devices(device) if d.usable), False)
         for name in o.modules or (SURVEY if o.survey else [m for m in torch_zoo.ALL if not (o.light and software and m in HEAVY)]):

@@ -44,7 +44,7 @@ class Context:
 
     def random(self):
         """Seed and step, of which random numbers are drawn, in evaluation as well."""
-        b, graph = self._lowering.builder, self.graph
+        b, graph, self._lowering.draws = self._lowering.builder, self.graph, True
         if b.seed is not None:
             return [b.seed, b.step]
         return [graph.state("seed", "u32", [2], role="bookkeeping"), graph.state("step", "i32", [], role="bookkeeping")]
@@ -166,7 +166,7 @@ class Lowering:
 
     def __init__(self, builder, batch=None, kept=()):
         self.builder, self.batch, self.streams, self._kept, self._of_states = builder, batch, 0, kept, set()
-        self.checks = []  # of (condition, message)
+        self.checks, self.draws = [], False  # of (condition, message); whether it has random numbers
         self.sizes = ragged.Sizes()
 
     def _keep_exact(self, node, first, values):

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from tutti.errors import InvalidError
 from tutti.torch.outputs import layout
 from tutti.torch.reasons import quiet, untraceable
-from tutti.torch.trace import decompositions, guards
+from tutti.torch.trace import Assigned, decompositions, guards, unreadable
 
 
 @dataclasses.dataclass
@@ -66,21 +66,38 @@ def trace(module, loss, inputs, targets, narrow, judge):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with quiet(), guards(module), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-                for attempt in range(2):
-                    try:
-                        made, signature = aot_export_module(whole, (*tensors, *targets), trace_joint=True, output_loss_index=0,
-                                                            decompositions=decompositions())
-                        break
-                    except AssertionError as e:
-                        if attempt or "did not receive a gradient" not in str(e):
-                            raise
-                        whole.unreached = set()
+            made, signature, left = _made(whole, module, (*tensors, *targets), ())
+            if left:  # attributes set to tensors: the loss may read them, a later call may not
+                made, signature, _ = _made(whole, module, (*tensors, *targets), left)
         except InvalidError:
             raise
         except Exception as e:  # as torch.export, it raises what its many layers raise
             raise untraceable(e, f"{type(module).__name__} with its backward pass", whole, (*tensors, *targets)) from e
     return _joint(made, signature, whole)
+
+
+def _made(whole, module, args, left, again=False):
+    """The joint graph, its signature, and the attributes that forward sets to tensors, besides those that are known."""
+    with (quiet(), unreadable(left, InvalidError), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)):
+        try:
+            with guards(whole) as found:
+                return *_traced(whole, args), [(m, name) for m, name, _ in found.values()]
+        except Assigned as e:  # what happens at a first call alone does not matter
+            if again:
+                e.undo()
+                raise
+    return _made(whole, module, args, left, True)
+
+
+def _traced(whole, args):
+    for attempt in range(2):
+        try:
+            return aot_export_module(whole, args, trace_joint=True, output_loss_index=0, decompositions=decompositions())
+        except AssertionError as e:
+            if attempt or "did not receive a gradient" not in str(e):
+                raise
+            whole.unreached = set()
+    return None
 
 
 @contextlib.contextmanager

@@ -170,11 +170,11 @@ class Step:
 
     def _look(self):
         """Takes the module, and the loss, as they are."""
-        roots, tensors = {"": self.module}, {**self._traced.parameters, **self._traced.buffers}
+        roots, tensors = {"": self.module, "loss.": self.loss}, {**self._traced.parameters, **self._traced.buffers}
         if isinstance(self.loss, torch.nn.Module):
-            roots["loss."] = self.loss
             tensors |= {f"loss.{n}": t for n, t in (*self.loss.named_parameters(), *self.loss.named_buffers())}
         self._roots, self._watched, self._tensors = roots, Facts(roots), Tensors(tensors)
+        self._traced.refuse_aliases(self._watched.reads.tensors)
         fixed = set(tensors) - set(self._traced.kept()) - set(self._traced.counts)
         self._fixed = {n: tensors[n].detach().clone() for n in fixed}  # constants of the programs
 
@@ -225,11 +225,12 @@ class Step:
             skipped = int(carried.get("skipped_steps", 0))
         for n in self._traced.changed & weights.keys():  # they may be constants from now on, which are the module's
             self._traced.buffers[n].copy_(weights.pop(n))
+        self._bring_counters_up(steps)
+        self._stale = why  # where it is refused, the device keeps what it has
+        self._traced.forget()
         self._earlier += old.losses
         self._stale = None
         old.close()
-        self._bring_counters_up(steps)
-        self._traced.forget()
         self._open(steps, updates if updates is not None else steps - skipped)
         self._carried = {**carried, **self._carried}
         self._begin(weights)
@@ -372,7 +373,7 @@ class Step:
         self._follow(False)
         source = self._batches.source(inputs, targets, "evaluate")
         self._begin()
-        with self._traced.phase(evaluating=True):
+        with self._traced.phase(evaluating=True), self._traced.drawing(self._trainer._core):
             loss, metrics, _ = self._trainer._core.evaluate(source)
         self._traced.checks.tell(round(metrics.get("failed", 0)))
         return loss

@@ -18,6 +18,8 @@ from tutti.torch.ragged import cross_entropy
 from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
 from tutti.torch.sequences import followed
+from tutti.torch.reads import GONE
+from tutti.torch.watch import Facts, global_hooks
 
 
 class NeedsBackward(InvalidError):
@@ -33,6 +35,14 @@ _NO_BACKWARD = "the program's gradients are those of its operators: say it by th
 
 def _named(module, name):
     return f"{type(module).__name__}{f' ({name})' if name else ''}"
+
+
+def refuse_global_hooks():
+    """Throws an InvalidError where PyTorch calls hooks for every module: a trace has modules of its own."""
+    for kind, hooks in global_hooks().items():
+        if hooks:
+            raise InvalidError(f"a hook for all modules is registered ({kind.removeprefix('_')}: {next(iter(hooks.values()))})",
+                               "register it at the modules themselves")
 
 
 def refuse_hooks(module, what="the module"):
@@ -128,12 +138,13 @@ def _checkpoints(module):
 def _refuse_python_state(module):
     """What forward does to Python's objects: numbers that it sets, random numbers that it draws."""
     assigned = {}  # module, name, the value before, the last value: torch.export itself restores the first
-    fresh = set()  # attributes that were not there before, and would stay as the trace's tensors
+    left = {}  # attributes that hold the trace's tensors: module, name, the value before
 
     def make(original):
         def assign(self, name, value):
-            if id(self) in names and not hasattr(self, name):
-                fresh.add((self, name))
+            registered = name in self._parameters or name in self._buffers or name in self._modules
+            if id(self) in names and not registered and ((name not in self.__dict__ and not hasattr(type(self), name)) or _has_tensors(value)):
+                left.setdefault((id(self), name), (self, name, self.__dict__.get(name, GONE)))
             if id(self) in names and not isinstance(value, (torch.Tensor, torch.nn.Module)):
                 before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name, getattr(type(self), name, None))
                 assigned[id(self), name] = self, name, before, value
@@ -144,25 +155,55 @@ def _refuse_python_state(module):
     drawn = random.getstate(), np.random.get_state()[1:3]
     try:
         with _patched(torch.nn.Module, "__setattr__", make):
-            yield lambda: _check_python_state(assigned.values(), names, drawn)
+            yield lambda: _check_python_state(assigned.values(), names, drawn), left
     finally:
-        for m, name in fresh:
-            m.__dict__.pop(name, None)
+        for m, name, old in left.values():
+            if old is not GONE:
+                m.__dict__[name] = old
+            else:
+                m.__dict__.pop(name, None)
+
+
+def _has_tensors(value):
+    return not isinstance(value, torch.nn.Module) and any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value))
+
+
+@contextlib.contextmanager
+def unreadable(left, error):
+    """Within, attributes of modules that an earlier trace set to its tensors are not there: to read one raises error(message, remedy)."""
+    known = {(id(m), name): m for m, name in left}
+    held = [(m, name, m.__dict__.pop(name, GONE)) for m, name in left]
+
+    def make(original):
+        def read(self, name):
+            if (id(self), name) in known and name not in original(self, "__dict__"):
+                raise error(f"the attribute '{name}' of {type(self).__name__} is read, which forward sets to a tensor in every call"
+                            + place_of(traceback.extract_stack()), f"return it from forward, or register_buffer('{name}', …) and change that in place")
+            return original(self, name)
+        return read
+
+    try:
+        with _patched(torch.nn.Module, "__getattribute__", make) if left else contextlib.nullcontext():
+            yield
+    finally:
+        for m, name, old in held:
+            if old is not GONE:
+                m.__dict__[name] = old
 
 
 _ONCE = ("_output_capturing_hooks_installed",)  # what transformers does at a first call, and leaves done
 
 
 class Assigned(InvalidError):
-    """Attributes that forward sets: `changes` has module, name and value of each."""
+    """What forward changes: `changes` has module, name, old and new value of attributes; `undo` puts back the rest."""
 
-    def __init__(self, message, remedy, changes):
+    def __init__(self, message, remedy, changes, undo=lambda: None):
         super().__init__(message, remedy)
-        self.changes = changes
+        self.changes, self.undo = changes, undo
 
 
 def _is_plain(x):
-    return isinstance(x, (bool, int, float, str)) or (isinstance(x, tuple) and all(map(_is_plain, x)))
+    return isinstance(x, (bool, int, float, str)) or (isinstance(x, (tuple, list)) and all(map(_is_plain, x)))
 
 
 def _check_python_state(assigned, names, drawn):
@@ -281,13 +322,36 @@ def _without_looks_at_data():
         yield
 
 
+def _data():
+    """x.data of a parameter is x.detach(): a trace would take it for the parameter."""
+    theirs = torch.Tensor.data
+
+    def make(original):
+        return property(lambda x: x.detach() if x.is_leaf and x.requires_grad else theirs.__get__(x), theirs.__set__)
+    return _patched(torch.Tensor, "data", make)
+
+
 @contextlib.contextmanager
 def guards(module):
     """Within, the module may be traced: what a trace would take for good is refused, or followed."""
-    with (_instance_norms(), _batch_norms(), _checkpoints(module), _without_looks_at_data(), followed(_patched),
-          _refuse_python_state(module) as check):
-        yield
-    check()
+    refuse_global_hooks()
+    facts, left = Facts({"": module}), {}
+    for cache in facts.reads.caches:
+        cache.cache_clear()
+    try:
+        with (_instance_norms(), _batch_norms(), _checkpoints(module), _without_looks_at_data(), followed(_patched),
+              _data(), _refuse_python_state(module) as (check, left)):
+            yield left
+        facts.reclaim()
+        check()
+        if changed := facts.python():
+            changed = changed.replace("'module.", "'")
+            raise Assigned(f"forward changes {changed}, which a later call may read: the step is traced once, and would not change it again",
+                           "keep it in a buffer, or return it", (), facts.restore)
+    finally:
+        facts.reclaim()
+        for cache in facts.reads.caches:
+            cache.cache_clear()
 
 
 def decompositions():
@@ -309,22 +373,23 @@ def _settled(module, args):
     """A trace. Where forward sets attributes, a second one shows whether it goes on as it began."""
     program = None
     try:
-        with guards(module):
+        with guards(module) as left:
             program = torch.export.export(module, args, strict=False)
-        return program
+        return program, left
     except Assigned as e:
         for m, attribute, _, new in e.changes:
             object.__setattr__(m, attribute, new)
         try:
-            with guards(module):
+            with guards(module) as left:
                 again = torch.export.export(module, args, strict=False)
             if _written(again) == _written(program) and again.constants.keys() == program.constants.keys() and all(
                     torch.equal(c, program.constants[k]) for k, c in again.constants.items() if isinstance(c, torch.Tensor)):
-                return again
-        except Assigned:
+                return again, left
+        except Exception:  # noqa: BLE001  (such as by tensors of the first trace)
             pass
         for m, attribute, old, _ in e.changes:
             object.__setattr__(m, attribute, old)
+        e.undo()
         raise
 
 
@@ -335,19 +400,32 @@ def export(module, args, narrow=None, training=True):
         warnings.simplefilter("always")
         try:
             with quiet(), _refuse_functions() if training else contextlib.nullcontext(), _refuse_calls():
-                program = _settled(module, args)
+                program, left = _settled(module, args)
             _with_attributes_checked(module, caught, program)
             _detach_no_grad(program.graph)
             if training and unseen(program) is not None:
                 raise NeedsBackward("forward changes a tensor in place where autograd does not see it: in no_grad(), or by way of detach()",
                                     _NO_BACKWARD)
             if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
+                program = _products_apart(program)
                 program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
-            return program.run_decompositions(decompositions())
+            program = program.run_decompositions(decompositions())
+            program.left = [(m, name) for m, name, _ in left.values()]  # attributes that forward sets to tensors
+            return program
         except InvalidError:
             raise
         except Exception as e:  # torch.export raises what its many layers raise
             raise untraceable(e, "the loss" if isinstance(module, Loss) else type(module).__name__, module, args) from e
+
+
+def _products_apart(program):
+    """Operators that autocast leaves alone and whose matrix products it casts, as those products; no assertions of dtypes."""
+    aten = torch.ops.aten
+    for node in program.graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
+        program.graph.erase_node(node)  # of dtypes as they are without autocast
+    apart = {op for op in (aten.einsum.default, aten.tensordot.default, aten.inner.default) if program.graph.find_nodes(op="call_function", target=op)}
+    table = torch.export.default_decompositions() if apart else {}
+    return program.run_decompositions({op: table[op] for op in apart}) if apart else program
 
 
 class _Autocast(torch.nn.Module):

@@ -2,6 +2,7 @@
 import contextlib
 import copy
 
+import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
@@ -13,7 +14,7 @@ from tutti.torch.complex_numbers import Complex, constant, view_as_complex, view
 from tutti.torch.importer import Lowering, reached, refuse
 from tutti.torch.outputs import Checks, layout, packed
 from tutti.torch.registry import cast
-from tutti.torch.trace import Loss, NeedsBackward, export, refuse_hooks
+from tutti.torch.trace import Loss, NeedsBackward, export, refuse_hooks, unreadable
 from tutti.torch.values import in_engine
 
 # What buffers of PyTorch's dtypes are as states.
@@ -36,6 +37,7 @@ class TracedModule:
         self.checks, self.asserts = Checks(), False  # whether the program that was built last has assertions
         self.optimized = set() if inference else None  # the names of the parameters that the optimizer has; None: all
         self.names = None
+        self.draws, self._calls = False, 0  # whether evaluation has random numbers; how often it drew some
         self.forget()
 
     def _take_parameters(self):
@@ -73,9 +75,22 @@ class TracedModule:
             raise InvalidError(f"{why.message}: its gradients cannot be scaled for f16", "use precision=\"bf16\"") from why
         self.whole, self.counts, self.changed = why, {}, set()
 
+    @contextlib.contextmanager
+    def drawing(self, core):
+        """Within, an evaluation draws other random numbers than at any call before: those of another seed."""
+        if not self.draws or "seed" not in core.kept:
+            yield
+            return
+        seed, self._calls = core.read("seed"), self._calls + 1
+        core.write("seed", np.array([seed[0], seed[1] ^ (self._calls * 0x9E3779B9 & 0xFFFFFFFF)], np.uint32))
+        try:
+            yield
+        finally:
+            core.write("seed", seed)
+
     def predicted(self, core, source):
         """What a trainer predicts for a batch, in the module's own structure."""
-        with predicting(), self.phase(evaluating=True):
+        with predicting(), self.phase(evaluating=True), self.drawing(core):
             self.layout = None  # one is set where the program is built
             try:
                 floats = core.predict(source)[0]
@@ -153,7 +168,7 @@ class TracedModule:
             fakes = [torch.zeros(v.shape, dtype=v.dtype, requires_grad=v.is_floating_point() or v.is_complex()) if isinstance(v, torch.Tensor) else v
                      for v in outputs]
             examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
-            with self._mode(training):
+            with self._mode(training), unreadable(program.left, NeedsBackward):
                 exported = export(wrapper, (fakes, examples), self.narrow)
             refuse([exported])
             changed = [spec.target for spec in exported.graph_signature.output_specs if spec.kind.name == "BUFFER_MUTATION"]
@@ -219,9 +234,19 @@ class TracedModule:
             if program in self._programs.values() and kind in ("PARAMETER", "BUFFER") and original in self._states:
                 values[name] = self._states[original]
             else:
-                t = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
-                values[name] = constant(builder.graph, t, f"the {kind.lower().replace('_', ' ')} '{spec.target}'")
+                t, own = _held(program, spec), self._own(_held(program, spec))
+                values[name] = self._states[own] if own in self._states else constant(builder.graph, t, f"the {kind.lower().replace('_', ' ')} '{spec.target}'")
         return values
+
+    def _own(self, t):
+        """The name of the parameter or changing buffer that a constant of a program is: forward or the loss holds it by another way."""
+        for name, own in self.kept().items():
+            if t.numel() and own.untyped_storage().data_ptr() == t.untyped_storage().data_ptr():
+                if own.data_ptr() == t.data_ptr() and own.shape == t.shape and own.stride() == t.stride():
+                    return name
+                raise InvalidError(f"forward or the loss reads a view of '{name}' that was made before the step, which would not follow it",
+                                   "make the view where it is used")
+        return None
 
     def build(self, builder, batch):
         """The task. A trainer asks for an evaluation to see what parameters there are, too: what it will train on is traced."""
@@ -260,6 +285,7 @@ class TracedModule:
         if self.asserts:
             builder.graph.state(self.checks.STATE, "i32", [], role="bookkeeping")
             builder.graph.set_state(self.checks.STATE, failed, role="bookkeeping")
+        self.draws |= lowering.draws and not builder.training
         self._update(builder, changed, self.holds(builder.graph))
         weight = ops.sum(batch.weights("f32"))
         if loss is None:
@@ -329,8 +355,17 @@ class TracedModule:
 
     # ---- what is a state
 
+    def refuse_aliases(self, tensors):
+        """Of tensors that forward or the loss has by other ways than the module, by path: what a trace cannot tell from a parameter."""
+        for path, t in tensors.items():
+            name = self._own(t)
+            if name in self.parameters and (self.whole or t is not self.parameters[name]):
+                raise InvalidError(f"'{path}', which forward or the loss reads, shares the memory of the parameter '{name}'",
+                                   f"read it by the module where it is used: module.get_parameter({name!r}), or .detach() of that")
+
     def _reached(self, program, judge):
         """The names of the parameters that a gradient reaches."""
+        used = ()
         if judge is None and is_predicting():
             arguments = reached(program, output_nodes(program))
         elif judge is None:
@@ -339,8 +374,11 @@ class TracedModule:
             used = reached(judge, output_nodes(judge))
             specs = [s for s in judge.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
             arguments = reached(program, [n for n, s in zip(output_nodes(program), specs) if getattr(s.arg, "name", None) in used])
-        return {self._canonical[self._original(s.target)] for s in program.graph_signature.input_specs
-                if s.kind.name == "PARAMETER" and s.arg.name in arguments and self._original(s.target) in self._canonical}
+        by_name = {self._canonical[self._original(s.target)] for s in program.graph_signature.input_specs
+                   if s.kind.name == "PARAMETER" and s.arg.name in arguments and self._original(s.target) in self._canonical}
+        held = [_held(p, s) for p, used in ((program, arguments), (judge, used)) if p is not None for s in p.graph_signature.input_specs
+                if s.kind.name == "CONSTANT_TENSOR" or (p is judge and s.kind.name == "PARAMETER") if s.arg.name in used]
+        return by_name | ({self._own(t) for t in held} & self.parameters.keys())
 
     def _declare(self, builder, reaches):
         """Parameters and buffers as states. A parameter that no gradient reaches stays as it is, as in PyTorch: it is frozen."""
@@ -368,6 +406,11 @@ class TracedModule:
                 raise InvalidError(f"the buffer '{name}' changes with inputs of some shapes alone", "change it always, or never")
             elif self.evaluating:
                 raise InvalidError(f"the buffer '{name}' changes in evaluation, too", "change it where self.training is true")
+
+
+def _held(program, spec):
+    """The tensor of a parameter, buffer or constant."""
+    return program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
 
 
 def _gradient(d):

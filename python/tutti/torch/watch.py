@@ -1,87 +1,151 @@
-"""What Python holds beside a traced step, looked at before each call: flags, attributes, and tensors that others change. A step waits
-for it, so that nothing here calls Python code by parameter or module where nothing changed."""
+"""What Python holds beside a traced step, looked at before each call: flags, attributes, hooks, globals, and tensors that others change.
+A step waits for it, so that nothing here calls Python code by parameter or module where nothing changed."""
+import collections
 import operator
 
+import numpy as np
 import torch
 
-_PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device)
-_COLLECTIONS = (list, tuple, set, dict)
+from tutti.torch.reads import COLLECTIONS, GONE, HOOKS, NUMBERS, PART, PLAIN, Reads
+
 _SAMPLES = 16  # elements of a tensor that are compared where its version says nothing: writes by way of .data
+_GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
+_trained, _mode, _hooks, _after = (operator.attrgetter(n) for n in ("requires_grad", "training", "_backward_hooks", "_post_accumulate_grad_hooks"))
 
 
-_OWN = set(torch.nn.Module().__dict__)  # of PyTorch itself
+def global_hooks():
+    """Those that PyTorch calls for every module, by kind."""
+    return {n: getattr(torch.nn.modules.module, n) for n in _GLOBAL_HOOKS}
 
 
-def _items(owner):
-    """An owner's facts: what it keeps under names of its own."""
-    return [(k, v) for k, v in owner.items() if isinstance(k, str) and not isinstance(v, torch.nn.Module)
-            and (not k.startswith("_") or (type(v) in (bool, int, float, str) and k not in _OWN))]
+def _copy(x):
+    return list(x) if isinstance(x, list) else collections.deque(x) if isinstance(x, collections.deque) else set(x) if isinstance(
+        x, (set, frozenset)) else dict(x)
 
 
 class Facts:
-    """Attributes of the modules, the flags of parts and parameters, and who is a part of what."""
+    """What a trace of these roots, modules and functions, may have read, as it is now."""
 
-    def __init__(self, modules):
-        self.facts, self.modes, self.frozen, self.parts, self.sets, self.tensors = [], [], [], [], [], []
-        for prefix, root in modules.items():
-            for name, m in root.named_modules():
-                self._add(f"{prefix}{name}", m)
-            self.frozen += [(f"{prefix}{n}", p, p.requires_grad) for n, p in root.named_parameters()]
+    def __init__(self, roots):
+        self.roots, self.reads, self._renew = roots, Reads(roots), False
+        found = self.reads.owners
+        self.paths, self.owners, self.copies = [path for path, _ in found], [x for _, x in found], [_copy(x) for _, x in found]
+        self._at = {id(x): i for i, x in enumerate(self.owners)}
+        numbers = [(x, k) for x in self.owners for k, v in (x.items() if hasattr(x, "items") else enumerate(x) if isinstance(x, list) else ())
+                   if type(v) in NUMBERS]
+        self.numbers = [x for x, _ in numbers], [k for _, k in numbers]
+        self.types = list(map(type, map(operator.getitem, *self.numbers)))
+        own = {id(t) for root in roots.values() if isinstance(root, torch.nn.Module) for t in (*root.parameters(), *root.buffers())}
+        self.tensors = Tensors({path: t for path, t in self.reads.tensors.items() if id(t) not in own})
+        self.arrays = [(path, a, a.copy()) for path, a in self.reads.arrays]
+        modules = [m for _, m in self.reads.modules]
+        self.modules, self.modes = modules, list(map(_mode, modules))
+        self.hooks = [h for m in modules for h in (getattr(m, k) for k in HOOKS)] + list(global_hooks().values())
+        self.hooked = [(i, dict(h)) for i, h in enumerate(self.hooks) if h]
+        self.empty = [h for h in self.hooks if not h]
+        self.named = {f"{path}{n}": p for path, root in roots.items() if isinstance(root, torch.nn.Module) for n, p in root.named_parameters()}
+        self.parameters = list(self.named.values())
+        self.frozen = list(map(_trained, self.parameters))
+        self.gradient_hooks = self._gradient_hooks()
 
-    def _add(self, name, m):
-        path = f"{name}." if name else ""
-        self.modes.append((name, m, m.training))
-        self.parts += [(path, d, tuple(d.values())) for d in (m._parameters, m._buffers, m._modules)]
-        for k, v in _items(m.__dict__):
-            if k == "training":
-                continue
-            self.facts.append((path + k, m.__dict__, k, v))
-            if isinstance(v, torch.Tensor):
-                self.tensors.append((path + k, v, v._version))
-            elif isinstance(v, _COLLECTIONS):
-                self.sets.append((path + k, v, _content(v)))
-            elif not isinstance(v, _PLAIN) and not callable(v) and hasattr(v, "__dict__"):  # a configuration
-                self.facts += [(f"{path}{k}.{i}", v.__dict__, i, x) for i, x in _items(v.__dict__) if isinstance(x, _PLAIN)]
+    def _gradient_hooks(self):
+        return any(map(_hooks, self.parameters)) or any(map(_after, self.parameters))
 
     def changed(self, training):
         """The first that is another than it was, in words, or None. Flags concern training alone."""
-        for path, owner, key, value in self.facts:
-            now = owner.get(key, _GONE)
-            if now is not value and not _same(now, value):
-                return f"'{path}'"
-        for path, value, content in self.sets:
-            if _content(value) != content:
-                return f"'{path}'"
-        for path, t, version in self.tensors:
-            if t._version != version:
-                return f"the tensor '{path}'"
-        for path, owner, held in self.parts:
-            if len(owner) != len(held) or not all(map(operator.is_, owner.values(), held)):
-                return f"what '{path}' is made of"
-        if training:
-            for name, m, mode in self.modes:
-                if m.training is not mode:
-                    return f"train() or eval() of '{name}'" if name else "train() or eval() of the module"
-            for name, p, trained in self.frozen:
-                if p.requires_grad is not trained:
-                    return f"requires_grad of '{name}'"
+        why = self.python() or self._tensors() or (self._flags() if training else None)
+        if self._renew and not why:  # collections were replaced by equal ones
+            flags = self.modes, self.frozen, self.gradient_hooks
+            self.__init__(self.roots)
+            self.modes, self.frozen, self.gradient_hooks = flags
+        return why
+
+    def python(self):
+        """As changed(), without tensors and flags."""
+        for i in () if _equal(self.owners, self.copies) else range(len(self.owners)):
+            if not _equal(self.owners[i], self.copies[i]):
+                where = _difference(self.paths[i], self.owners[i], self.copies[i])
+                if where is not None:
+                    return where
+                self.copies[i] = _copy(self.owners[i])
+        if self.types and list(map(type, map(operator.getitem, *self.numbers))) != self.types:
+            return next(f"'{k}'" for x, k, t in zip(*self.numbers, self.types) if type(x[k]) is not t)
+        for path, get, value in self.reads.places:
+            now = get()
+            if now is not value:
+                if not _same(now, value):
+                    return f"'{path}'"
+                self._renew |= isinstance(value, COLLECTIONS)
+        if any(self.empty) or any(self.hooks[i] != h for i, h in self.hooked):
+            return "a hook"
         return None
 
+    def _tensors(self):
+        for path, a, copy in self.arrays:
+            if not np.array_equal(a, copy, equal_nan=a.dtype.kind in "fc"):
+                return f"the array '{path}'"
+        names = self.tensors.changed() if self.tensors.tensors else ()
+        return f"the tensor '{min(names)}'" if names else None
 
-_GONE = object()
+    def _flags(self):
+        modes = list(map(_mode, self.modules))
+        if modes != self.modes:
+            name = next(path for (path, _), a, b in zip(self.reads.modules, modes, self.modes) if a is not b)
+            return f"train() or eval() of '{name}'" if name else "train() or eval() of the module"
+        if (frozen := list(map(_trained, self.parameters))) != self.frozen:
+            return f"requires_grad of '{next(n for n, a, b in zip(self.named, frozen, self.frozen) if a is not b)}'"
+        if self._gradient_hooks() != self.gradient_hooks:
+            return "a gradient hook of a parameter"
+        return None
+
+    def reclaim(self):
+        """Puts back the collections that modules had before a trace: torch.export leaves copies of them."""
+        for path, m in self.reads.modules:
+            copy = self.copies[self._at[id(m.__dict__)]]
+            for k, v in m.__dict__.items():
+                if k in copy and v is not copy[k] and isinstance(v, COLLECTIONS) and type(v) is type(copy[k]):
+                    m.__dict__[k] = copy[k]
+
+    def restore(self):
+        """Puts back what a trace left in collections."""
+        for path, x, copy in zip(self.paths, self.owners, self.copies):
+            if path and not path.endswith(".") and type(x) in (dict, list, set, collections.OrderedDict, collections.defaultdict,
+                                                                   collections.deque) and not _equal(x, copy):
+                x.clear()
+                x.update(copy) if hasattr(x, "update") else x.extend(copy)
+
+
+def _equal(x, copy):
+    try:
+        return x == copy
+    except Exception:  # noqa: BLE001  (tensors: they are the same object, or another)
+        return False
+
+
+def _difference(path, x, copy):
+    """Where a collection differs, or None: a module's mode, which is looked at elsewhere, is no difference."""
+    if path.startswith(PART):
+        return path
+    if not hasattr(x, "items"):
+        return f"'{path}'"
+    for k in [*x, *(k for k in copy if k not in x)]:
+        now, old = x.get(k, GONE), copy.get(k, GONE)
+        if k != "training" and now is not old and not _same(now, old):
+            return f"'{path}{k}'" if path.endswith(".") or not path else f"'{path}[{k!r}]'"
+    return None
 
 
 def _same(now, value):
-    """Whether an attribute that holds another object holds an equal plain value or collection (torch.export rebuilds tuples and lists)."""
+    """Whether it is an equal plain value, or a collection of such."""
     if type(now) is not type(value):
         return False
-    return now == value if isinstance(value, _PLAIN) else isinstance(value, _COLLECTIONS) and _content(now) == _content(value)
-
-
-def _content(x):
-    """Who is in it; of dicts the keys as well."""
-    return [(k, id(v) if not isinstance(v, _PLAIN) else v) for k, v in x.items()] if isinstance(x, dict) else \
-        [v if isinstance(v, _PLAIN) else id(v) for v in x]
+    if isinstance(value, dict):
+        return now.keys() == value.keys() and all(now[k] is v or _same(now[k], v) for k, v in value.items())
+    if isinstance(value, (set, frozenset)):
+        return now == value
+    if isinstance(value, (list, tuple)):
+        return len(now) == len(value) and all(a is b or _same(a, b) for a, b in zip(now, value))
+    return type(value) in PLAIN and now == value
 
 
 class Tensors:
