@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "cli/model_file.h"
 #include "cli/number.h"
@@ -13,6 +16,8 @@
 #include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "core/base/text.h"
+#include "data/file.h"
+#include "data/files/strict_json.h"
 #include "data/gguf_tokenizer.h"
 #include "data/hf_tokenizer.h"
 #include "train/io/weights.h"
@@ -33,6 +38,82 @@ std::string as_chat(const std::string& chat, const std::string& prompt) {
   return system + start + "user\n" + prompt + end + "\n" + start + "assistant\n";
 }
 
+/// The generation_config.json of a Hugging Face folder, or its config.json, whose keys count where there is none.
+class GenerationConfig {
+ public:
+  explicit GenerationConfig(const std::string& folder) {
+    std::error_code error;
+    path_ = (std::filesystem::path(folder) / "generation_config.json").string();
+    if (!std::filesystem::is_regular_file(path_, error))
+      path_ = (std::filesystem::path(folder) / "config.json").string();
+    const char* const again = "download the file again";
+    all_ = parse_strict(data::read_file(path_, again), {.depth = 16}, [&](size_t at, const std::string& what) {
+      throw invalid(fmt::format("{}, byte {}: {}", path_, at, what), again);
+    });
+    if (!all_.is_object()) throw invalid(fmt::format("{}: not a JSON object", path_), again);
+  }
+
+  bool samples() const {
+    const nlohmann::json* j = find("do_sample");
+    if (j && !j->is_boolean()) fail("do_sample", "expected true or false", "write true or false");
+    return j && j->get<bool>();
+  }
+  double real(const char* key, double otherwise, double most) const {
+    const nlohmann::json* j = find(key);
+    if (j && (!j->is_number() || !(j->get<double>() > 0 && j->get<double>() <= most)))
+      fail(key, most == 1 ? "expected a number in (0, 1]" : "expected a number above 0",
+           fmt::format("give --{}", option(key)));
+    return j ? j->get<double>() : otherwise;
+  }
+  int64_t whole_number(const char* key, int64_t otherwise) const {
+    const nlohmann::json* j = find(key);
+    if (j && (!j->is_number_unsigned() || j->get<uint64_t>() > uint64_t{std::numeric_limits<int32_t>::max()}))
+      fail(key, "expected an integer from 0 to 2^31 - 1", fmt::format("give --{}", option(key)));
+    return j ? j->get<int64_t>() : otherwise;
+  }
+  /// Throws Error(invalid) if the file asks for what Tutti does not do, which would give other tokens.
+  void refuse_others(bool sampling) const {
+    for (const char* key : {"suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "force_words_ids",
+                            "constraints", "sequence_bias", "forced_bos_token_id", "forced_eos_token_id",
+                            "stop_strings", "exponential_decay_length_penalty", "watermarking_config", "dola_layers"})
+      expect(key, nullptr);
+    for (const char* key : {"no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length", "min_new_tokens",
+                            "penalty_alpha", "diversity_penalty"})
+      expect(key, 0);
+    for (const char* key : {"repetition_penalty", "encoder_repetition_penalty", "guidance_scale", "num_beams",
+                            "num_beam_groups", "num_return_sequences"})
+      expect(key, 1);
+    expect("token_healing", false);
+    if (!sampling) return;
+    for (const char* key : {"min_p", "epsilon_cutoff", "eta_cutoff", "top_h"}) expect(key, 0);
+    expect("typical_p", 1);
+  }
+
+ private:
+  static std::string option(std::string key) {
+    std::ranges::replace(key, '_', '-');
+    return key;
+  }
+  const nlohmann::json* find(const char* key) const {
+    auto it = all_.find(key);
+    return it == all_.end() || it->is_null() ? nullptr : &*it;
+  }
+  void expect(const char* key, const nlohmann::json& off) const {
+    const nlohmann::json* j = find(key);
+    if (!j || *j == off || (off.is_null() && j->is_structured() && j->empty())) return;
+    fail(key, "which `tutti generate` does not support",
+         off.is_null() ? "remove the key to generate without it"
+                       : fmt::format("write {} to generate without it", off.dump()));
+  }
+  [[noreturn]] void fail(const char* key, const std::string& what, const std::string& remedy) const {
+    const std::string value = find(key)->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    throw invalid(fmt::format("{}: {} is {}, {}", path_, key, printable(value, 60), what), remedy);
+  }
+
+  std::string path_;
+  nlohmann::json all_;
+};
+
 uint64_t weight_bytes(const Trainer& trainer) {
   uint64_t bytes = 0;
   for (const nn::Parameter& p : trainer.model_states())
@@ -45,6 +126,39 @@ struct GenerateCommand {
   std::string file, prompt, adapters;
   GenerateOptions how;
   bool raw = false, json = false;
+  CLI::Option *temperature = nullptr, *top_k = nullptr, *top_p = nullptr;
+
+  /// Takes what a Hugging Face folder says about sampling for the options that were not typed, with the defaults of
+  /// transformers.
+  void take_defaults(const std::string& folder) {
+    const GenerationConfig config(folder);
+    const bool samples = config.samples();
+    if (samples && temperature->empty())
+      how.temperature = config.real("temperature", 1, std::numeric_limits<float>::max());
+    const bool sampling = samples && how.temperature > 0;
+    constexpr int64_t usual_top_k = 50;
+    if (sampling && top_k->empty()) how.top_k = config.whole_number("top_k", usual_top_k);
+    if (sampling && top_p->empty()) how.top_p = config.real("top_p", 1, 1);
+    config.refuse_others(sampling);
+  }
+
+  /// The prompt's text for that tokenizer, whose end tokens end the generation.
+  std::string prepare(const data::Tokenizer& tokenizer, const std::string& file) {
+    if (auto* own = dynamic_cast<const data::GgufTokenizer*>(&tokenizer)) {
+      how.stop.insert(own->ends().begin(), own->ends().end());
+      if (own->padding()) how.stop.insert(*own->padding());
+      return raw ? prompt : as_chat(own->chat_template(), prompt);
+    }
+    auto* own = dynamic_cast<const data::HfTokenizer*>(&tokenizer);
+    if (raw)
+      throw invalid_option(
+          "raw", "",
+          own ? "has no effect on the tokenizer of a Hugging Face folder: its chat template is never used"
+              : fmt::format("has no effect on {}, which has no chat template", file),
+          "omit it");
+    if (own) how.stop.insert(own->ends().begin(), own->ends().end());
+    return prompt;
+  }
 
   /// Prints a hint if only one token was repeated: for a barely trained model, the likeliest token is usually a blank.
   void print_sameness(const Trainer& trainer, const std::vector<int32_t>& all, const std::string& text) const {
@@ -60,6 +174,7 @@ struct GenerateCommand {
   int operator()() {
     ModelFile model(file, run);
     run.validate();
+    if (model.of_folder()) take_defaults(model.path());
     how.check();
     if (!run.definition().context)
       throw invalid(fmt::format("{} is not a language model", run.model), "use gpt, llama or char_lstm");
@@ -67,19 +182,8 @@ struct GenerateCommand {
       throw invalid(fmt::format("{}: the file contains no tokenizer", model.path()),
                     "give one: --tokenizer hf:FOLDER or bpe:FOLDER");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
-    std::string text = prompt;
+    std::vector<int32_t> tokens = tokenizer->encode(prepare(*tokenizer, model.path()), "--prompt");
     auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get());
-    if (own) {
-      if (!raw) text = as_chat(own->chat_template(), prompt);
-      for (std::optional<int32_t> stop : {own->end(), own->padding()})
-        if (stop) how.stop.insert(*stop);
-    } else if (auto* own = dynamic_cast<data::HfTokenizer*>(tokenizer.get())) {
-      how.stop.insert(own->ends().begin(), own->ends().end());
-    } else if (raw) {
-      throw invalid_option("raw", "", fmt::format("has no effect on {}, which has no chat template", model.path()),
-                           "omit it");
-    }
-    std::vector<int32_t> tokens = tokenizer->encode(text, "--prompt");
     if (own && own->adds_begin() && own->begin() && (tokens.empty() || tokens[0] != *own->begin()))
       tokens.insert(tokens.begin(), *own->begin());
     Device device = select_device(run.device);
@@ -153,12 +257,15 @@ void add_generate(CLI::App& app, Action& action) {
   sub->add_option("--tokens", command.how.tokens, "Maximum number of tokens to generate")
       ->capture_default_str()
       ->check(whole<int64_t>);
-  sub->add_option("--temperature", command.how.temperature, "Sampling temperature (0: always the most likely token)")
-      ->capture_default_str()
-      ->check(real);
-  sub->add_option("--top-k", command.how.top_k, "Sample from the K most likely tokens (0: all)")->check(whole<int64_t>);
-  sub->add_option("--top-p", command.how.top_p, "Sample from the most likely tokens whose probabilities sum to P")
-      ->check(real);
+  command.temperature = sub->add_option("--temperature", command.how.temperature,
+                                        "Sampling temperature (0: always the most likely token)")
+                            ->capture_default_str()
+                            ->check(real);
+  command.top_k = sub->add_option("--top-k", command.how.top_k, "Sample from the K most likely tokens (0: all)")
+                      ->check(whole<int64_t>);
+  command.top_p =
+      sub->add_option("--top-p", command.how.top_p, "Sample from the most likely tokens whose probabilities sum to P")
+          ->check(real);
   sub->add_option("--seed", command.how.seed, "Seed of the sampling")->capture_default_str()->check(whole<uint64_t>);
   sub->add_option("--adapters", command.adapters, "Folder with LoRA adapters in PEFT's format");
   sub->add_flag("--raw", command.raw, "Use the prompt as it is, without the file's chat template");

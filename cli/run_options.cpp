@@ -242,6 +242,9 @@ void RunOptions::complete() {
     data_chosen_ = own;
     data_restored_ = !description_.empty();
   }
+  if (hf::is_folder(model) && !named("tokenizer") && tokenizer == "chars" && def.context && data::takes_tokenizer(data))
+    throw invalid_option("tokenizer", "", fmt::format("{} has no tokenizer.json", model),
+                         "give the model's tokenizer: --tokenizer hf:FOLDER or bpe:FOLDER");
   if (!named("epochs") && !named("steps")) epochs = size.epochs;
   if (!named("schedule")) texts.at("schedule") = size.schedule;
   auto typed = options_.find("batch");

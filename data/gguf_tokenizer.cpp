@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <set>
 
 #include "core/base/status.h"
 #include "data/sentence_pieces.h"
@@ -98,6 +97,9 @@ GgufTokenizer::GgufTokenizer(const Gguf& file) {
   end_ = number_of(file, "tokenizer.ggml.eos_token_id", size);
   padding_ = number_of(file, "tokenizer.ggml.padding_token_id", size);
   unknown_ = number_of(file, "tokenizer.ggml.unknown_token_id", size);
+  if (end_) ends_.insert(*end_);
+  for (const char* turn : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+    if (std::optional<int32_t> token = number_of(file, turn, size)) ends_.insert(*token);
   if (model == "gpt2")
     read_bpe(file);
   else

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +32,8 @@ class TUTTI_API GgufTokenizer : public Tokenizer {
   std::optional<int32_t> end() const { return end_; }
   std::optional<int32_t> padding() const { return padding_; }
   std::optional<int32_t> unknown() const { return unknown_; }
+  /// The tokens at which generation ends: the ends of the text, of a turn and of a message, if the file defines them.
+  const std::set<int32_t>& ends() const { return ends_; }
   /// Whether the model expects begin() before every text.
   bool adds_begin() const { return adds_begin_; }
   /// Whether a token is matched as a whole instead of built by merges.
@@ -50,6 +53,7 @@ class TUTTI_API GgufTokenizer : public Tokenizer {
   std::vector<size_t> lengths_;  // of special tokens, in descending order
   bool starts_special_[256] = {};
   std::optional<int32_t> begin_, end_, padding_, unknown_;
+  std::set<int32_t> ends_;
   bool adds_begin_ = false;
   std::string chat_template_;
 };

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "core/base/status.h"
+#include "core/base/option_text.h"
 #include "data/bpe.h"
 
 namespace tutti::data {
 namespace {
 
-constexpr int32_t normal = 1, unused = 5;
+constexpr int32_t normal = 1, control = 3, unused = 5;
 
 /// Byte-level BPE as GPT-2's.
 GgufMetadata byte_level(std::vector<std::string> tokens, const std::vector<std::string>& merges, int64_t vocabulary) {
@@ -21,11 +21,20 @@ GgufMetadata byte_level(std::vector<std::string> tokens, const std::vector<std::
       tokens[i] = fmt::format("[PAD{}]", i);
       types[i] = unused;
     }
-  return {{"tokenizer.ggml.model", gguf_value(std::string("gpt2"))},
-          {"tokenizer.ggml.pre", gguf_value(std::string("gpt-2"))},
-          {"tokenizer.ggml.tokens", gguf_value(tokens)},
-          {"tokenizer.ggml.token_type", gguf_value(types)},
-          {"tokenizer.ggml.merges", gguf_value(merges)}};
+  auto end = std::ranges::find(tokens, "<|endoftext|>");
+  if (end != tokens.end()) types[static_cast<size_t>(end - tokens.begin())] = control;
+  GgufMetadata all = {{"tokenizer.ggml.model", gguf_value(std::string("gpt2"))},
+                      {"tokenizer.ggml.pre", gguf_value(std::string("gpt-2"))},
+                      {"tokenizer.ggml.tokens", gguf_value(tokens)},
+                      {"tokenizer.ggml.token_type", gguf_value(types)},
+                      {"tokenizer.ggml.merges", gguf_value(merges)},
+                      {"tokenizer.ggml.add_bos_token", gguf_value(false)}};
+  // Without ids, llama.cpp would begin and end texts with token 11, which here is a character.
+  auto ending = std::ranges::find_if(types, [](int32_t type) { return type == control || type == unused; });
+  if (ending != types.end())
+    for (const char* key : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"})
+      all.emplace_back(key, gguf_value(static_cast<uint32_t>(ending - types.begin())));
+  return all;
 }
 
 GgufMetadata of_file(const std::string& path) {
@@ -46,6 +55,9 @@ GgufMetadata gguf_tokenizer(const std::string& name, const std::string& characte
     return byte_level(bpe.tokens(), bpe.merges(), vocabulary);
   }
   if (name == "bytes") return byte_level({alphabet.begin(), alphabet.end()}, {}, vocabulary);
+  if (name != "chars")
+    throw invalid_option("tokenizer", name, "is not written to GGUF files",
+                         "use bytes, chars, bpe:FOLDER or gguf:FILE");
   std::vector<std::string> tokens;
   for (char32_t c : code_points(characters, "the vocabulary")) {
     if (c >= 128)

@@ -172,10 +172,16 @@ const char* const remedy = "use a folder with a tokenizer.json";
 bool read_ends(const std::string& path, std::set<int32_t>& ends) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return false;
-  json j = json::parse(read_file(path, "use another folder"), nullptr, false);
+  const char* const other = "download the file again";
+  const json j = parse_strict(read_file(path, other), {.depth = 16}, [&](size_t byte, const std::string& what) {
+    throw invalid(fmt::format("{}, byte {}: {}", path, byte, what), other);
+  });
   if (!j.is_object() || !j.contains("eos_token_id") || j["eos_token_id"].is_null()) return false;
-  const json all = j["eos_token_id"].is_array() ? j["eos_token_id"] : json::array({j["eos_token_id"]});
-  for (const json& one : all) ends.insert(number_at(one, path + ": eos_token_id"));
+  const json& all = j["eos_token_id"];
+  const std::string place = path + ": eos_token_id";
+  if (!all.is_array()) ends.insert(number_at(all, place));
+  if (all.is_array())
+    for (const json& one : all) ends.insert(number_at(one, place));
   return true;
 }
 

@@ -17,8 +17,10 @@ namespace tutti::data {
 /// `tokenizers` library: the same ids as its encode(), with the special tokens that its post-processor adds.
 class TUTTI_API HfTokenizer : public Tokenizer {
  public:
-  /// Reads FOLDER/tokenizer.json, and the end tokens of generation_config.json or config.json beside it. Throws
-  /// Error(invalid) naming file, key and value for damage and for every part that is not supported.
+  /// Reads FOLDER/tokenizer.json, and the end tokens of generation_config.json or config.json beside it. Like
+  /// transformers, it ignores add_bos_token and add_eos_token of tokenizer_config.json: the post-processor of
+  /// tokenizer.json decides. Throws Error(invalid) naming file, key and value for damage and for every part that is not
+  /// supported.
   explicit HfTokenizer(const std::string& folder);
   /// Reads the text of a tokenizer.json; `path` names it in messages.
   HfTokenizer(const std::string& text, const std::string& path);

@@ -83,7 +83,8 @@ Value Rotary::forward(Builder& b, Value x) const {
   int64_t length = s[2];
   if (b.position()) {
     length = b.context();
-    if (length > original && (scaling == Scaling::dynamic || scaling == Scaling::longrope))
+    const bool changes = scaling == Scaling::dynamic || (scaling == Scaling::longrope && short_factors != long_factors);
+    if (changes && length > original)
       throw invalid(fmt::format("the model rotates positions differently in sequences of more than {} tokens, so it "
                                 "cannot generate token by token in a context of {}",
                                 original, length),

@@ -106,7 +106,7 @@ Error foreign_file(const std::string& path, FileKind kind, const std::string& wa
 
 std::string weights_in_folder(const std::string& folder) {
   std::error_code error;
-  for (const char* usual : {"model.safetensors.index.json", "model.safetensors"})
+  for (const char* usual : {"model.safetensors", "model.safetensors.index.json"})
     if (fs::is_regular_file(fs::path(folder) / usual, error)) return (fs::path(folder) / usual).string();
   std::vector<std::string> all, weights;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {

@@ -27,7 +27,7 @@ TUTTI_API FileKind file_kind(const std::string& path);
 /// The error for a file of that kind where `wanted` ("a safetensors file") is read: what it is, and the command that
 /// converts or reads it.
 TUTTI_API Error foreign_file(const std::string& path, FileKind kind, const std::string& wanted);
-/// The weights in a folder as Hugging Face writes them: its model.safetensors.index.json, model.safetensors, or only
+/// The weights in a folder as Hugging Face writes them: its model.safetensors, model.safetensors.index.json, or only
 /// file of weights. Throws Error(invalid) that lists its files if there is none or more than one.
 TUTTI_API std::string weights_in_folder(const std::string& folder);
 

@@ -18,43 +18,77 @@ namespace {
 
 constexpr const char* white_space = R"(\t-\r\x{85}\p{Z})";
 
-/// Rewrites the escapes that PCRE2 reads otherwise. Escapes of unknown meaning are refused.
-std::string translated(const std::string& pattern, const std::string& place) {
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    char c = pattern[i];
-    if (c != '\\' || i + 1 >= pattern.size()) {
-      if (c == '[') in_class = true;
-      if (c == ']') in_class = false;
-      out += c;
-      continue;
-    }
-    char e = pattern[++i];
-    auto refuse = [&] {
-      throw invalid(
-          fmt::format("{}: the escape \\{} of the pattern '{}' is not supported", place, e, printable(pattern, 100)),
-          "use another tokenizer");
-    };
-    if (e == 's') {
-      out += in_class ? white_space : fmt::format("[{}]", white_space);
-    } else if (e == 'S') {
-      if (in_class) refuse();
-      out += fmt::format("[^{}]", white_space);
-    } else if (e == 'd') {
-      out += R"(\p{Nd})";
-    } else if (e == 'w' && !in_class) {
-      out += R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}])";
-    } else if (std::string_view("pPrntxuf").find(e) != std::string_view::npos ||
-               !((e >= 'a' && e <= 'z') || (e >= 'A' && e <= 'Z') || (e >= '0' && e <= '9'))) {
-      out += '\\';
-      out += e;
-    } else {
-      refuse();
+/// Rewrites a pattern of Oniguruma's syntax for PCRE2. What the two read otherwise is refused.
+class Translation {
+ public:
+  Translation(const std::string& pattern, const std::string& place) : pattern_(pattern), place_(place) {
+    for (at_ = 0; at_ < pattern.size(); ++at_) {
+      if (pattern[at_] == '\\' && at_ + 1 < pattern.size())
+        escape(pattern[++at_]);
+      else if (in_class_)
+        inside(pattern[at_]);
+      else
+        outside(pattern[at_]);
     }
   }
-  return out;
-}
+  const std::string& text() const { return out_; }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw invalid(fmt::format("{}: {} of the pattern '{}' is not supported", place_, what, printable(pattern_, 100)),
+                  "use another tokenizer");
+  }
+
+  void outside(char c) {
+    out_ += c;
+    if (c == '(') check_flags();
+    if (c != '[') return;
+    in_class_ = true;
+    if (pattern_.compare(at_ + 1, 1, "^") == 0) out_ += pattern_[++at_];
+    if (pattern_.compare(at_ + 1, 1, "]") == 0) out_ += pattern_[++at_];  // the first one is a character
+  }
+
+  /// (?m) lets the dot match line ends in Oniguruma, and ^ and $ match at lines in PCRE2.
+  void check_flags() const {
+    if (pattern_.compare(at_ + 1, 1, "?") != 0) return;
+    size_t end = pattern_.find_first_not_of("-imsx", at_ + 2);
+    if (end == std::string::npos || (pattern_[end] != ')' && pattern_[end] != ':')) return;
+    const std::string flags = pattern_.substr(at_ + 2, end - at_ - 2);
+    if (flags.find_first_of("ms") != std::string::npos) refuse(fmt::format("the option (?{})", flags));
+  }
+
+  /// In a class, Oniguruma reads [ and && as set operations. The classes in [: :] are Unicode's there, ASCII here.
+  void inside(char c) {
+    if (c == '[') refuse("'[' within a character class");
+    if (c == '&' && pattern_.compare(at_ + 1, 1, "&") == 0) refuse("'&&' within a character class");
+    if (c == ']') in_class_ = false;
+    out_ += c;
+  }
+
+  void escape(char e) {
+    if (e == 's') {
+      out_ += in_class_ ? white_space : fmt::format("[{}]", white_space);
+    } else if (e == 'S') {
+      if (in_class_) refuse(R"(the escape \S)");
+      out_ += fmt::format("[^{}]", white_space);
+    } else if (e == 'd') {
+      out_ += R"(\p{Nd})";
+    } else if (e == 'w' && !in_class_) {
+      out_ += R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}])";
+    } else if (std::string_view("pPrntxuf").find(e) != std::string_view::npos ||
+               !((e >= 'a' && e <= 'z') || (e >= 'A' && e <= 'Z') || (e >= '0' && e <= '9'))) {
+      out_ += '\\';
+      out_ += e;
+    } else {
+      refuse(fmt::format("the escape \\{}", e));
+    }
+  }
+
+  const std::string &pattern_, &place_;
+  std::string out_;
+  size_t at_ = 0;
+  bool in_class_ = false;
+};
 
 }  // namespace
 
@@ -62,8 +96,11 @@ struct Regex::Code {
   Code(const std::string& pattern, uint32_t options, const std::string& place) {
     int error = 0;
     PCRE2_SIZE at = 0;
+    std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> context(
+        pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
+    if (context) pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);  // else the default of PCRE2's build
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options | PCRE2_UTF, &error, &at,
-                         nullptr);
+                         context.get());
     if (!code) {
       PCRE2_UCHAR why[128] = {};
       pcre2_get_error_message(error, why, sizeof why);
@@ -80,7 +117,7 @@ struct Regex::Code {
 };
 
 Regex::Regex(const std::string& pattern, const std::string& place)
-    : code_(std::make_shared<const Code>(translated(pattern, place), 0, place)) {}
+    : code_(std::make_shared<const Code>(Translation(pattern, place).text(), PCRE2_MULTILINE, place)) {}
 
 Regex Regex::literal(const std::string& text) {
   Regex r("x", "");

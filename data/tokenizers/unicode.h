@@ -15,10 +15,10 @@ struct Part {
 };
 
 /// A regular expression over UTF-8 in the dialect of tokenizer.json (Oniguruma): \s is Unicode's White_Space and \d is
-/// \p{Nd}.
+/// \p{Nd}, and ^ and $ match at lines.
 class Regex {
  public:
-  /// Throws Error(invalid) naming `place` for a pattern that does not compile, and for escapes whose meaning differs.
+  /// Throws Error(invalid) naming `place` for a pattern that does not compile, and for parts whose meaning differs.
   Regex(const std::string& pattern, const std::string& place);
   /// One that finds a text.
   static Regex literal(const std::string& text);

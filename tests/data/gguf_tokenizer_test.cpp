@@ -102,6 +102,18 @@ TEST(GgufTokenizer, SpecialTokensAndDigits) {
   EXPECT_EQ(alone.encode("ab11", ""), (Tokens{2, 3, 3}));
 }
 
+TEST(GgufTokenizer, EndsOfTextTurnAndMessage) {
+  auto id = [](const char* key, uint64_t n) {
+    return metadatum(std::string("tokenizer.ggml.") + key, gguf_u32, u32(n));
+  };
+  EXPECT_TRUE(tokenizer(whole()).ends().empty());
+  EXPECT_EQ(tokenizer(whole({id("eos_token_id", 5), id("eot_token_id", 6), id("eom_token_id", 7)})).ends(),
+            (std::set<int32_t>{5, 6, 7}));
+  EXPECT_EQ(tokenizer(whole({id("eot_token_id", 6)})).ends(), (std::set<int32_t>{6}));
+  expect_parts(message_of([&] { tokenizer(whole({id("eot_token_id", 8)})); }),
+               {"eot_token_id", "is 8, expected 0 to 7"});
+}
+
 TEST(GgufTokenizer, WhatIsWrongIsNamed) {
   auto error = [&](const std::string& m) { return message_of([&] { tokenizer(whole({m})); }); };
   auto text = [](const char* key, const char* value) {

@@ -76,5 +76,44 @@ TEST(HfTokenizer, WhatIsUnknownIsNamed) {
   expect_parts(message_of([] { HfTokenizer("{\"model\": ", "t.json"); }), {"t.json, byte"});
 }
 
+std::string split(const std::string& pattern) {
+  return fmt::format(R"(, "pre_tokenizer": {{"type": "Split", "pattern": {{"Regex": "{}"}}, "behavior": "Isolated"}})",
+                     pattern);
+}
+
+TEST(HfTokenizer, PatternsHaveOnigurumasMeaning) {
+  EXPECT_EQ(read(split("^a")).encode("b\nab", ""), (Ids{1, 0, 1}));  // ^ and $ match at lines
+  EXPECT_EQ(read(split("b$")).encode("ab\nc", ""), (Ids{0, 1, 5}));
+  EXPECT_EQ(read(split("[]b]")).encode("ab", ""), (Ids{0, 1}));
+  EXPECT_EQ(read(split(R"([\\[b&])")).encode("ab", ""), (Ids{0, 1}));
+  EXPECT_EQ(read(split("&&|b")).encode("ab", ""), (Ids{0, 1}));
+  for (const char* pattern : {"[a[bc]]", "[]a[b]", "[[:alpha:]]"})
+    expect_parts(refusal(split(pattern)), {"Split", "'[' within a character class", pattern});
+  expect_parts(refusal(split("[a-c&&[^b]]")), {"Split", "'&&' within a character class", "[a-c&&[^b]]"});
+  expect_parts(refusal(split("a(?m:.)")), {"the option (?m)"});
+}
+
+TEST(HfTokenizer, FilesBesideIt) {
+  test::Folder f;
+  auto with = [&](const std::string& generation) {
+    f.write("generation_config.json", generation);
+    return HfTokenizer(f.path()).ends();
+  };
+  f.write("tokenizer.json", "{" + bpe + "}");
+  EXPECT_EQ(with(R"({"eos_token_id": 2})"), (std::set<int32_t>{2}));
+  EXPECT_EQ(with(R"({"eos_token_id": [2, 4]})"), (std::set<int32_t>{2, 4}));
+  EXPECT_TRUE(with(R"({"eos_token_id": null})").empty());
+  for (const char* wrong : {"-1", "1.5", "\"2\"", "[[2]]", "{\"a\": 2}"})
+    expect_parts(message_of([&] { with(fmt::format("{{\"eos_token_id\": {}}}", wrong)); }),
+                 {"generation_config.json: eos_token_id", "expected an integer"});
+  expect_parts(message_of([&] { with("{\"eos_token_id\": " + std::string(100'000, '[')); }),
+               {"generation_config.json, byte", "nested too deeply"});
+  with("{}");
+  // transformers drops these keys where there is a tokenizer.json (hf_peer.py compares).
+  f.write("tokenizer_config.json",
+          R"({"add_bos_token": true, "add_eos_token": true, "bos_token": "c", "eos_token": "c"})");
+  EXPECT_EQ(HfTokenizer(f.path()).encode("ab", ""), (Ids{2}));
+}
+
 }  // namespace
 }  // namespace tutti::data

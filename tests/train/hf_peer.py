@@ -336,6 +336,69 @@ def refusals():
     next(folder.glob("model-00002*")).unlink()
     done = tutti("predict", folder, "--data", spec, "--output", ROOT / "none.npy")
     ok(done.returncode == 2 and "model-00002" in done.stderr, f"a missing shard is refused: {done.stderr.strip()[:100]}")
+    generation(model)
+    begins(model)
+
+
+def generated_tokens(folder, *options):
+    done = tutti("generate", folder, "--tokenizer", "bytes", "--prompt", "abc", "--tokens", 16, "--device", DEVICE, "--json", *options)
+    return json.loads(done.stdout)["tokens"] if done.returncode == 0 else done.stderr
+
+
+def generation(model):
+    """generation_config.json: defaults of the sampling with transformers' own, and what is refused."""
+    folder = ROOT / "generation"
+    model.save_pretrained(folder)
+    file = folder / "generation_config.json"
+    file.write_text("{}")
+    greedy, sampled = generated_tokens(folder), generated_tokens(folder, "--temperature", 0.7, "--top-k", 5, "--top-p", 0.9)
+    usual = generated_tokens(folder, "--temperature", 1, "--top-k", 50)
+    asked = {"temperature": 0.7, "top_k": 5, "top_p": 0.9, "repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "bad_words_ids": None}
+    for what, keys, options, want in [("is sampled from", {"do_sample": True, **asked}, [], sampled),
+                                      ("has transformers' defaults", {"do_sample": True}, [], usual),
+                                      ("gives way to typed options", {"do_sample": True, **asked}, ["--temperature", 1, "--top-k", 50, "--top-p", 1], usual),
+                                      ("gives way to --temperature 0", {"do_sample": True, **asked}, ["--temperature", 0], greedy),
+                                      ("is greedy without do_sample", asked, [], greedy)]:
+        file.write_text(json.dumps(keys))
+        got = generated_tokens(folder, *options)
+        ok(isinstance(want, list) and got == want, f"generation_config.json {what}" + ("" if got == want else f": {got}, expected {want}"))
+    for key, value in {"repetition_penalty": 1.1, "no_repeat_ngram_size": 2, "suppress_tokens": [3], "bad_words_ids": [[1]], "num_beams": 4,
+                       "forced_bos_token_id": 1, "forced_eos_token_id": 2, "do_sample": "yes"}.items():
+        file.write_text(json.dumps({key: value}))
+        told = generated_tokens(folder)
+        ok(isinstance(told, str) and all(p in told for p in [str(file), f"{key} is {json.dumps(value, separators=(',', ':'))}", "try"]),
+           f"{key} of generation_config.json is refused: {str(told).strip()[:200]}")
+    file.unlink()
+    edit(folder, repetition_penalty=1.5)
+    told = generated_tokens(folder)
+    ok("config.json: repetition_penalty is 1.5" in told, f"and of config.json where there is no such file: {str(told).strip()[:200]}")
+
+
+def begins(model):
+    """add_bos_token and add_eos_token do what they do in transformers, which lets tokenizer.json decide."""
+    folder = ROOT / "begins"
+    model.save_pretrained(folder)
+    vocabulary = {t: i for i, t in enumerate(["<s>", "</s>", "a", "b", "ab"] + [f"token{i}" for i in range(251)])}
+    frame = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+             "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+             "special_tokens": {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}}}
+    common = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    for name in ("PreTrainedTokenizerFast", "LlamaTokenizerFast"):
+        for post in (None, frame):
+            (folder / "tokenizer.json").write_text(json.dumps({
+                "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "decoder": None, "pre_tokenizer": {
+                    "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}, "post_processor": post,
+                "added_tokens": [{"id": i, "content": t, **common} for i, t in enumerate(["<s>", "</s>"])],
+                "model": {"type": "BPE", "vocab": vocabulary, "merges": [["a", "b"]]}}))
+            for keys in ({}, {"add_bos_token": True, "add_eos_token": True}, {"add_bos_token": False}):
+                (folder / "tokenizer_config.json").write_text(json.dumps(
+                    {"tokenizer_class": name, "bos_token": "<s>", "eos_token": "</s>", **keys}))
+                want = len(T.AutoTokenizer.from_pretrained(folder)("ab").input_ids)
+                done = tutti("generate", folder, "--prompt", "ab", "--tokens", 1, "--device", DEVICE, "--json")
+                got = json.loads(done.stdout)["prompt_tokens"] if done.returncode == 0 else done.stderr
+                ok(got == want, f"{name}, {keys}, {'a' if post else 'no'} post-processor: {got} tokens" + ("" if got == want else f", expected {want}"))
+    done = tutti("generate", folder, "--prompt", "ab", "--tokens", 1, "--device", DEVICE, "--raw")
+    ok(done.returncode == 2 and "has no effect" in done.stderr and "omit it" in done.stderr, f"--raw is refused: {done.stderr.strip()[:150]}")
 
 
 def export():

@@ -40,6 +40,26 @@ TEST(HfConfig, IsReadWholeOrRefused) {
   expect_parts(message_of([] { hf::read_config("{\"model_type\": ", "c"); }), {"c, byte"});
 }
 
+TEST(HfFolder, TokenizersAreReadWithLimits) {
+  test::Folder f;
+  const std::string deep(100'000, '[');
+  f.write(
+      "config.json",
+      R"({"model_type": "bert", "vocab_size": 11, "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 1})");
+  auto read = [&](const std::string& tokenizer) {
+    f.write("tokenizer.json", tokenizer);
+    return hf::read_folder(f.path()).text;
+  };
+  expect_parts(read(R"({"added_tokens": [{"id": 3, "content": "[MASK]"}]})"), {"\"mask_token_id\": 3"});
+  for (const char* id : {"-1", "1.5", "[[3]]", "\"3\""})
+    EXPECT_EQ(read(R"({"added_tokens": [{"content": "[MASK]", "id": )" + std::string(id) + "}]}").find("mask_token_id"),
+              std::string::npos)
+        << id;
+  expect_parts(message_of([&] { read("{\"added_tokens\": " + deep); }), {"tokenizer.json, byte", "nested too deeply"});
+  f.write("config.json", "{\"model_type\": \"bert\", \"extra\": " + deep);
+  expect_parts(message_of([&] { read("{}"); }), {"config.json, byte", "nested too deeply"});
+}
+
 ModelSignature signature(int64_t classes) {
   ModelSignature s;
   auto add = [&](const char* name, Shape shape) { s.parameters.push_back({name, {DType::f32, std::move(shape)}, {}}); };

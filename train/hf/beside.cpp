@@ -55,7 +55,8 @@ std::string normalise_of(const std::string& folder) {
   Config c(data::read_file(path, "use another folder"), path);
   if (!c.flag("do_normalize", true)) return "";
   std::vector<double> mean = c.reals("image_mean"), deviation = c.reals("image_std");
-  if (mean.empty() && deviation.empty()) return "";
+  if (mean.empty() && deviation.empty())
+    c.fail("image_mean", "expected a number for each channel, or give --normalise MEAN:STD or none");
   if (mean.size() != deviation.size()) c.fail("image_std", "expected as many numbers as image_mean has");
   constexpr double usual = 1.0 / 255;
   if (!c.flag("do_rescale", true) || std::abs(c.real("rescale_factor", usual) - usual) > 1e-9)

@@ -21,7 +21,7 @@ constexpr int64_t most = std::numeric_limits<int32_t>::max();  // products of tw
 const char* const remedy = "use a model without it, or export it to ONNX with transformers and train the ONNX file";
 
 /// Keys of any model that do not change what it computes: where it comes from, how it is stored, how it was
-/// initialized, what its callers do with the results.
+/// initialized, what its callers do with the results. `tutti generate` reads those of generation.
 const std::set<std::string> without_effect = {"architectures",
                                               "attn_implementation",
                                               "auto_map",

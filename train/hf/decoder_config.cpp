@@ -128,6 +128,8 @@ DecoderConfig read_decoder(Config& c, const DecoderDefaults& d) {
   o.attention_dropout = c.probability("attention_dropout", 0);
   DecoderConfig all{std::move(o), c.integer("max_position_embeddings", d.positions)};
   if (d.rotary) all.options.rotary = read_rotary(c, all.options.head, d.base, all.positions, d.original);
+  if (d.rotary && !d.partial && all.options.rotary.size != all.options.head)
+    c.fail("partial_rotary_factor", "expected 1: transformers rotates whole heads of this model");
   return all;
 }
 

@@ -22,6 +22,7 @@ struct DecoderDefaults {
   bool tied = false;
   int64_t original = 0;  ///< original_max_position_embeddings if missing; 0: none
   bool rotary = true;    ///< whether read_decoder() reads the rotary positions
+  bool partial = false;  ///< whether partial_rotary_factor applies: in the others transformers rotates whole heads
 };
 
 /// A decoder's options so far, and its longest sequence.

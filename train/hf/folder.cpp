@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "data/file.h"
 #include "data/files/file_kind.h"
+#include "data/files/strict_json.h"
 #include "train/hf/family.h"
 #include "train/hf/rename.h"
 #include "train/io/weights.h"
@@ -67,17 +68,25 @@ bool is_folder(const std::string& path) {
 
 namespace {
 
+nlohmann::json parsed(const std::string& text, const std::string& file, size_t depth) {
+  return parse_strict(text, {.depth = depth}, [&](size_t byte, const std::string& what) {
+    throw invalid(fmt::format("{}, byte {}: {}", file, byte, what), "download the file again");
+  });
+}
+
 /// The config with "mask_token_id", if the folder's tokenizer has such a token and the config does not name it.
 std::string with_mask_token(const std::string& text, const std::string& folder) {
   const std::string file = (fs::path(folder) / "tokenizer.json").string();
   std::error_code error;
-  auto config = nlohmann::json::parse(text, nullptr, false);
-  if (!config.is_object() || config.contains("mask_token_id") || !fs::is_regular_file(file, error)) return text;
-  auto tokenizer = nlohmann::json::parse(data::read_file(file, ""), nullptr, false);
+  if (!fs::is_regular_file(file, error)) return text;
+  auto config = parsed(text, config_of(folder), 16);
+  if (!config.is_object() || config.contains("mask_token_id")) return text;
+  const auto tokenizer = parsed(data::read_file(file, "use another folder"), file, 32);
   if (!tokenizer.is_object() || !tokenizer.contains("added_tokens")) return text;
   for (const auto& token : tokenizer["added_tokens"]) {
-    if (!token.is_object() || token.value("content", nlohmann::json()) != "[MASK]") continue;
-    config["mask_token_id"] = token.value("id", nlohmann::json());
+    if (!token.is_object() || !token.contains("content") || token["content"] != "[MASK]") continue;
+    if (!token.contains("id") || !token["id"].is_number_unsigned()) return text;
+    config["mask_token_id"] = token["id"];
     return config.dump(2);
   }
   return text;

@@ -22,6 +22,21 @@ using json = nlohmann::ordered_json;
 
 json of_llama(const ModelOptions& options, const data::Source& set) {
   nn::DecoderOptions o = llama_options(options, set);
+  const nn::DecoderOptions plain{.name = o.name,
+                                 .vocabulary = o.vocabulary,
+                                 .layers = o.layers,
+                                 .width = o.width,
+                                 .hidden = o.hidden,
+                                 .heads = o.heads,
+                                 .kv_heads = o.kv_heads,
+                                 .head = o.head,
+                                 .eps = o.eps,
+                                 .tied = o.tied,
+                                 .rotary = {.base = o.rotary.base}};
+  if (o != plain)
+    throw invalid(
+        fmt::format("{}, from {}, has options that are not written to config.json yet", o.name, options.weights),
+        "export it as GGUF: tutti export FILE --output model.gguf");
   return {{"architectures", {"LlamaForCausalLM"}},
           {"model_type", "llama"},
           {"vocab_size", o.vocabulary},
@@ -30,14 +45,14 @@ json of_llama(const ModelOptions& options, const data::Source& set) {
           {"num_hidden_layers", o.layers},
           {"num_attention_heads", o.heads},
           {"num_key_value_heads", o.kv_heads},
-          {"head_dim", o.width / o.heads},
+          {"head_dim", o.head ? o.head : o.width / o.heads},
           {"hidden_act", "silu"},
           {"rms_norm_eps", o.eps},
           {"rope_theta", o.rotary.base},
           {"max_position_embeddings", find_model("llama").context(options)},
           {"attention_bias", false},
           {"mlp_bias", false},
-          {"tie_word_embeddings", true},
+          {"tie_word_embeddings", o.tied},
           {"bos_token_id", nullptr},
           {"eos_token_id", nullptr}};
 }
@@ -133,6 +148,11 @@ std::string copy_tokenizer(const std::string& folder, const FolderOptions& how) 
     return "";
   }
   if (!how.source.empty()) return fmt::format("the tokenizer: the folder {} is not there any more", how.source);
+  if (how.tokenizer.starts_with("hf:")) {
+    if (const std::string from = how.tokenizer.substr(3); !fs::equivalent(from, folder, error))
+      copy_files(from, folder);
+    return "";
+  }
   if (how.tokenizer.starts_with("bpe:")) {
     copy_files(how.tokenizer.substr(4), folder);
     write_whole_file((fs::path(folder) / "tokenizer_config.json").string(),

@@ -23,6 +23,8 @@ void read_rotaries(Config& c, DecoderConfig& d) {
   o.rotary = of("full_attention", base);
   o.sliding_rotary = of("sliding_attention", local);
   if (both) both->finish();
+  if (o.rotary.size != o.head || o.sliding_rotary->size != o.head)
+    c.fail("partial_rotary_factor", "expected 1: transformers rotates whole heads of Gemma 3");
 }
 
 Described read(Config& c, const std::string&) {

@@ -12,7 +12,8 @@ Described read(Config& c, const std::string&) {
                                      .hidden = 8192,
                                      .positions = 4096,
                                      .eps = 1e-5,
-                                     .original = has_original ? 0 : 4096});
+                                     .original = has_original ? 0 : 4096,
+                                     .partial = true});
   nn::DecoderOptions& o = d.options;
   o.fused = true;
   o.residual_dropout = c.probability("resid_pdrop", 0);
