@@ -3,7 +3,7 @@
 
 Two columns meet only in core/abi, core/base and core/geometry:
     cli -> verify, bench, onnx -> train -> nn, data -> graph -> core/runtime          plugins -> backends -> sdk -> kernels
-Of graph only graph/lower knows devices. Tests may include anything; nothing includes them.
+Of graph only graph/lower knows devices. In train: run, hf, models -> io -> step -> task. Tests may include anything; nothing includes them.
 
 usage: check-dependencies.py [--root FOLDER]     0: all is well, 1: violations (one line each), 2: bad usage
 """
@@ -14,7 +14,10 @@ import sys
 
 BASE = ["core/abi", "core/base"]
 GEOMETRY = BASE + ["core/geometry"]
-ENGINE = GEOMETRY + ["core/runtime", "core/world", "graph", "graph/lower", "nn", "data", "train"]
+BELOW_TRAIN = GEOMETRY + ["core/runtime", "core/world", "graph", "graph/lower", "nn", "data"]
+TASK = BELOW_TRAIN + ["train/task"]
+STEP = TASK + ["train", "train/step", "train/optimizers"]
+ENGINE = STEP + ["train/io", "train/hf", "train/run", "train/models"]
 PLUGIN = GEOMETRY + ["sdk", "kernels"]
 # Longest matching folder decides; a folder may always include itself. A folder does not stand for those below it that have
 # a rule of their own: "graph" is not "graph/lower".
@@ -30,6 +33,13 @@ MAY = {
     "nn": GEOMETRY + ["graph"],
     "data": GEOMETRY,
     "train": ENGINE,
+    "train/task": BELOW_TRAIN,
+    "train/step": STEP,
+    "train/optimizers": STEP,
+    "train/io": STEP,
+    "train/hf": STEP + ["train/io"],
+    "train/run": STEP + ["train/io"],
+    "train/models": STEP + ["train/io"],
     "onnx": ENGINE,
     "verify": ENGINE,
     "bench": ENGINE,

@@ -320,6 +320,8 @@ def refusals():
     refused("an unknown key", ["use_residual_gate is true"], use_residual_gate=True)
     refused("an unknown rope type", ["rope_type", "spiral"], rope_parameters={"rope_type": "spiral", "rope_theta": 1e4})
     refused("an unknown key of rope", ["rope_parameters", "twist is 2"], rope_parameters={"rope_type": "default", "rope_theta": 1e4, "twist": 2})
+    refused("a partial rotation, which transformers' Llama ignores", ["partial_rotary_factor"],
+            rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5})
     refused("an unknown activation", ["hidden_act", "mish"], hidden_act="mish")
     refused("an unknown model type", ["model_type", "mamba"], model_type="mamba")
     refused("another architecture", ["architectures", "LlamaForQuestionAnswering"], architectures=["LlamaForQuestionAnswering"])
@@ -336,6 +338,12 @@ def refusals():
     next(folder.glob("model-00002*")).unlink()
     done = tutti("predict", folder, "--data", spec, "--output", ROOT / "none.npy")
     ok(done.returncode == 2 and "model-00002" in done.stderr, f"a missing shard is refused: {done.stderr.strip()[:100]}")
+    words = ROOT / "words.txt"
+    words.write_text("some text to train on " * 200)
+    shutil.rmtree(folder)
+    model.save_pretrained(folder)
+    done = tutti("train", folder, "--data", f"text:{words}", "--steps", 1, "--device", DEVICE)
+    ok(done.returncode == 2 and "has no tokenizer.json" in done.stderr, f"text without the folder's tokenizer is refused: {done.stderr.strip()[:100]}")
     generation(model)
     begins(model)
 

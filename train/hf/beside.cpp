@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "data/file.h"
 #include "graph/print.h"
@@ -56,7 +57,7 @@ std::string normalise_of(const std::string& folder) {
   if (!c.flag("do_normalize", true)) return "";
   std::vector<double> mean = c.reals("image_mean"), deviation = c.reals("image_std");
   if (mean.empty() && deviation.empty())
-    c.fail("image_mean", "expected a number for each channel, or give --normalise MEAN:STD or none");
+    c.fail("image_mean", "expected a number for each channel, or give " + option_text("normalise", "MEAN:STD"));
   if (mean.size() != deviation.size()) c.fail("image_std", "expected as many numbers as image_mean has");
   constexpr double usual = 1.0 / 255;
   if (!c.flag("do_rescale", true) || std::abs(c.real("rescale_factor", usual) - usual) > 1e-9)
