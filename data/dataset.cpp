@@ -29,7 +29,7 @@ const DataForm& form_of(const std::string& given) {
     bool whole = spec == f->name, parts = spec.starts_with(f->name + ":");
     if (f->takes_arguments ? parts && spec.size() > f->name.size() + 1 : whole) return *f;
   }
-  throw invalid(fmt::format("unknown data '{}'", spec), use_one_of_the_forms(spec));
+  throw OptionError(invalid(fmt::format("unknown data '{}'", spec), use_one_of_the_forms(spec)), "data");
 }
 
 }  // namespace

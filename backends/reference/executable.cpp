@@ -56,6 +56,9 @@ class ReferenceExecutable : public sdk::Executable {
 
   std::vector<sdk::KernelTime> times() override {
     std::vector<sdk::KernelTime> all;
+    if (moments_.empty())  // it has not run yet
+      for (uint32_t k = 0; k < program_.nodes.size(); ++k)
+        all.push_back({k, 0, 0, "reference " + program_.nodes[k].op});
     for (uint32_t k = 0; k + 1 < moments_.size(); ++k) {
       bool node = k < program_.nodes.size();
       if (!node && copies_.empty()) break;

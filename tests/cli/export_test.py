@@ -43,7 +43,7 @@ class Export(harness.Case):
             (["--output -"], [self.run_file, "--output", "-"]),
             (["--batch 0"], [self.run_file, "--output", self.model, "--batch", "0"]),
             (["another architecture"], [self.run_file, "--output", self.model, "--layers", "32,8,4"]),
-            (["--output FILE.onnx, or --merged FOLDER"], [self.run_file]),
+            (["--output FILE.onnx or FILE.gguf, or --merged FOLDER"], [self.run_file]),
         ]:
             self.fails(2, parts, "export", *args)
             self.assertFalse(self.model.exists())

@@ -50,7 +50,7 @@ TEST(KernelText, NamesTheLineOfAMistake) {
 TEST(KernelText, WhatAKernelIsGivenItUses) {
   for (const std::string& name : portable_names()) {
     if (name == "math") continue;
-    Kernel k = portable(name, {{"T", Element::f32}, {"Y", Element::f32}, {"A", Element::f32}});
+    Kernel k = portable(name, {{"T", Element::f32}, {"Y", Element::f32}, {"A", Element::f32}, {"S", Element::f32}});
     std::vector<std::string> given;
     for (auto& [value, text] : k.values) given.push_back(value.substr(0, value.find('(')));
     for (const Number& n : k.numbers) given.push_back(n.name);

@@ -83,7 +83,7 @@ TEST(Limits, WhatIsNotCutIsDeclined) {
 
 TEST(Limits, EveryLoopIsCounted) {
   for (const std::string& name : portable_names()) {
-    Kernel k = portable(name, {{"T", Element::f32}, {"Y", Element::f32}, {"A", Element::f32}});
+    Kernel k = portable(name, {{"T", Element::f32}, {"Y", Element::f32}, {"A", Element::f32}, {"S", Element::f32}});
     if (name == "math") continue;
     EXPECT_EQ(k.rounds.empty(), k.body.find("for (") == std::string::npos) << k.file;
   }

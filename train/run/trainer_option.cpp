@@ -34,7 +34,7 @@ void check_reduce(const TrainerOptions& o) {
 void check_shard(const TrainerOptions& o) {
   const std::string given = option_text("shard", o.shard);
   if (o.shard != "none" && o.shard != "optimizer")
-    throw invalid(fmt::format("{}: unknown", given), "use none or optimizer");
+    throw invalid_option("shard", o.shard, "unknown", "use none or optimizer");
   if (o.shard != "none" && ranks_of(o) == 1)
     throw invalid(given + ": there is only one rank, which keeps the whole optimizer state",
                   "start several: mpiexec -n 2 tutti train …");
@@ -358,12 +358,11 @@ double TrainerOption::number(const TrainerOptions& options) const {
 
 void TrainerOption::expect(double x) const {
   if (x >= low && x < below) return;
-  const std::string given = option_text(name, x);
   if (below == std::numeric_limits<double>::infinity())
-    throw invalid(fmt::format("{}: must be at least {}", given, low), fmt::format("{} or more", low));
+    throw invalid_option(name, x, fmt::format("must be at least {}", low), fmt::format("{} or more", low));
   if (std::holds_alternative<double TrainerOptions::*>(field))
-    throw invalid(fmt::format("{}: must be in [{}, {})", given, low, below));
-  throw invalid(fmt::format("{}: must be at least {} and at most {}", given, low, below - 1));
+    throw invalid_option(name, x, fmt::format("must be in [{}, {})", low, below));
+  throw invalid_option(name, x, fmt::format("must be at least {} and at most {}", low, below - 1));
 }
 
 void expect_ordered(const TrainerOptions& o) {
