@@ -4,12 +4,14 @@ import copy
 import tempfile
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 
 from faithful_test import DEVICE, F, Faithful, Reverse, Two, X, Y, nn, sgd, torch  # (leaves where PyTorch is missing)
 
 import tutti
+from tutti.torch import traced
 
 
 class Interface(Faithful):
@@ -178,15 +180,12 @@ class Interface(Faithful):
         self.assertEqual(step.steps, 2)
 
     def test_lengths_that_return_do_not_compile_again(self):
-        traces = []
-
         class Tagger(nn.Module):
             def __init__(self):
                 super().__init__()
                 self.rows, self.head = nn.Embedding(20, 8), nn.Linear(8, 4)
 
             def forward(self, tokens, mask):
-                traces.append(tuple(tokens.shape))
                 h = self.rows(tokens) * mask[..., None]
                 return self.head(h + h.mean(1, keepdim=True) * mask.shape[1] / mask.sum(1)[:, None, None])
 
@@ -200,16 +199,18 @@ class Interface(Faithful):
         batches = [(torch.randint(0, 20, (3, n)), torch.ones(3, n), torch.randint(0, 4, (3, n))) for n in (3, 7, 4, 5, 2, 8)]
         tokens, mask, labels = pad(batches[0], (0, 0, -100))
         step = tutti.from_torch(module, (tokens, mask), loss=loss, optimizer=sgd(module), device=DEVICE)
+        exports = []
         for batch in batches:
             theirs.zero_grad()
             wanted = loss(twin(*batch[:2]), batch[2])
             wanted.backward()
             theirs.step()
-            traces.clear()
-            self.assertAlmostEqual(step(*pad(batch, (0, 0, -100))), wanted.item(), delta=1e-5)
-            new = traces
+            with mock.patch.object(traced, "export", wraps=traced.export) as traces:
+                self.assertAlmostEqual(step(*pad(batch, (0, 0, -100))), wanted.item(), delta=1e-5)
+            exports.append(traces.call_count)
         self.same_state(step, twin)
-        self.assertEqual(new, [])  # the last batch has a size that was there before
+        self.assertGreater(exports[1], 0, "the first batch of length 8")
+        self.assertEqual(exports[2:], [0] * 4, "lengths that were there before")
         with self.assertRaisesRegex(tutti.InvalidError, "a length of 9 is above the largest bucket, 8"):
             pad(torch.zeros(3, 9))
 
