@@ -64,7 +64,9 @@ def main():
         train(tutti, folder, device, ["--lr", "0", "--steps", "1", "--adapters", folder + "/start"])
         ours = train(tutti, folder, device, ["--lr", str(RATE), "--steps", str(STEPS), "--adapters", folder + "/end", "--merged",
                                              folder + "/merged.safetensors"])
-        start = PeftModel.from_pretrained(twin.make("tiny"), folder + "/start", is_trainable=True)  # PEFT reads our files
+        config = LoraConfig.from_pretrained(folder + "/start")  # PEFT reads our files
+        config.task_type = None  # of transformers' models; this is a plain module
+        start = PeftModel.from_pretrained(twin.make("tiny"), folder + "/start", is_trainable=True, config=config)
         start.base_model.model.load_state_dict({**start.base_model.model.state_dict(),
                                                 **{k.replace(f"{t}.weight", f"{t}.base_layer.weight") if t else k: v
                                                    for k, v in base.state_dict().items()
