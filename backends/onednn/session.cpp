@@ -78,12 +78,11 @@ class CpuExecutable : public sdk::Executable {
     OpenMp::get().set_threads(shared_.threads);
     kernels::ComputeScope computing(shared_.threads, shared_.cpus);
     mark();
-    for (size_t k = 0; k < plan_.steps.size(); ++k) try {
-        plan_.steps[k].kernel->run();
+    for (const Step& step : plan_.steps) try {
+        step.kernel->run();
         mark();
       } catch (const Error& e) {
-        throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()),
-                             e.remedy);
+        throw sdk::NodeError(step.node, e.code, fmt::format("{}: {}", step.name, e.what()), e.remedy);
       }
   }
 
