@@ -111,7 +111,7 @@ struct SweepCommand {
     std::vector<std::string> words = {"tutti", "train"};
     if (fs::exists(checkpoint)) words.insert(words.end(), {"--resume", checkpoint});
     for (const Setting& s : fixed) words.insert(words.end(), {"--set", s.key + "=" + s.value});
-    for (const auto& [option, value] : c) words.insert(words.end(), {"--set", option + "=" + value});
+    for (const auto& [option, value] : c) words.insert(words.end(), {"--set", fmt::format("{}={}", option, value)});
     words.insert(words.end(), {"--checkpoint", checkpoint, "--log-dir", folder, "--quiet", "--json"});
     std::vector<char*> pointers = pointers_to(words);
     const std::string messages = folder + "/messages.txt";
