@@ -5,25 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string_view>
-#include <utility>
 
 #include "core/base/option_text.h"
+#include "core/base/quantity.h"
 #include "core/base/text.h"
 
 namespace tutti::bench {
 namespace {
-
-/// A number with one of these units, such as "3us" or "2.5TB/s".
-std::optional<double> with_unit(std::string_view text,
-                                std::initializer_list<std::pair<std::string_view, double>> units) {
-  for (auto [unit, factor] : units) {
-    if (!text.ends_with(unit)) continue;
-    std::optional<double> x = parse_number<double>(std::string(text.substr(0, text.size() - unit.size())));
-    if (x && *x > 0) return *x * factor;
-  }
-  return {};
-}
 
 constexpr std::array precisions = {"f32", "tf32", "bf16", "f16"};
 
@@ -80,9 +68,9 @@ Card parse_card(const std::string& text) {
     size_t at = part.find('=');
     std::string key = at == std::string::npos ? "" : part.substr(0, at), value = part.substr(at + 1);
     if (at == std::string::npos) value = part;
-    std::optional<double> x = key.empty()       ? with_unit(value, {{"TB/s", 1e12}, {"GB/s", 1e9}})
-                              : key == "launch" ? with_unit(value, {{"us", 1e-6}, {"ns", 1e-9}, {"ms", 1e-3}})
-                                                : with_unit(value, {{"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}});
+    std::optional<double> x = key.empty()       ? quantity(value, {{"TB/s", 1e12}, {"GB/s", 1e9}})
+                              : key == "launch" ? quantity(value, {{"us", 1e-6}, {"ns", 1e-9}, {"ms", 1e-3}})
+                                                : quantity(value, {{"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}});
     if (!x || (!key.empty() && key != "launch" && std::ranges::find(precisions, key) == precisions.end()))
       throw refuse();
     (key.empty() ? card.bytes_per_second : key == "launch" ? card.launch_seconds : card.flops[key]) = *x;

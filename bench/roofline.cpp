@@ -19,6 +19,7 @@ class Predictor {
 
   Prediction operator()(std::span<const KernelTime> launches) {
     std::vector<KernelTime> all(launches.begin(), launches.end());
+    out_.card = card_;
     work_ = work_of(program_, all);
     out_.launches = static_cast<int64_t>(all.size());
     out_.launch_seconds = card_.launch_seconds * static_cast<double>(all.size());
@@ -77,7 +78,7 @@ class Predictor {
   }
 
   FusableRun fused(size_t first, size_t last) const {
-    FusableRun run{.first = out_.kernels[first].node, .last = out_.kernels[last - 1].node};
+    FusableRun run;
     std::vector<uint32_t> nodes;
     for (size_t k = first; k < last; ++k) {
       const PredictedKernel& kernel = out_.kernels[k];

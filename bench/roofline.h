@@ -25,8 +25,7 @@ struct PredictedKernel {
 
 /// Adjacent kernels without products. If they were one kernel, values that nothing else reads would stay on the chip.
 struct FusableRun {
-  uint32_t first = TUTTI_NONE, last = TUTTI_NONE;  ///< nodes
-  std::string ops;                                 ///< of its nodes: "sub exp sum div"
+  std::string ops;  ///< of its nodes: "sub exp sum div"
   int64_t launches = 0;
   double bytes = 0, inner_bytes = 0;  ///< moved; of values that only these kernels write and read
   double saved_seconds = 0;           ///< by one kernel in their place
@@ -34,6 +33,7 @@ struct FusableRun {
 
 /// A predicted step. The rates are the card's peaks times `memory_share` and `product_share`.
 struct Prediction {
+  Card card;
   static constexpr double memory_share = 0.85, product_share = 0.6;
   int64_t launches = 0;
   CostEstimate cost;

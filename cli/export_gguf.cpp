@@ -20,8 +20,7 @@ namespace tutti::cli {
 namespace {
 
 const GgufType& type_of(const std::string& name) {
-  for (const GgufType* t : writable_gguf_types())
-    if (t->name == name) return *t;
+  if (const GgufType* t = writable_gguf_type(name)) return *t;
   throw invalid_option("type", name, "unknown", "use one of " + gguf_type_names());
 }
 

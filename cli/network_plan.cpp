@@ -2,39 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
-#include <utility>
 
 #include "core/base/option_text.h"
+#include "core/base/quantity.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace tutti::cli {
-namespace {
-
-using Unit = std::pair<const char*, double>;
-constexpr std::array rates = {Unit{"Gbit/s", 1e9 / 8}, Unit{"Mbit/s", 1e6 / 8}, Unit{"GB/s", 1e9}, Unit{"MB/s", 1e6}};
-constexpr std::array times = {Unit{"us", 1e-6}, Unit{"ms", 1e-3}};
-
-/// The number times its unit; 0 unless it is a positive number with one of the units.
-template <size_t N>
-double quantity(std::string text, const std::array<Unit, N>& units) {
-  for (const auto& [unit, factor] : units) {
-    if (!text.ends_with(unit)) continue;
-    text.resize(text.size() - std::char_traits<char>::length(unit));
-    const double x = parse_number<double>(text).value_or(0);
-    return std::isfinite(x) && x > 0 ? x * factor : 0;
-  }
-  return 0;
-}
-
-}  // namespace
-
 Network parse_network(const std::string& text) {
   std::vector<std::string> parts = split(text, ',');
   Network network;
-  if (parts.size() == 2) network = {quantity(parts[0], rates), quantity(parts[1], times)};
+  if (parts.size() == 2)
+    network = {quantity(parts[0], {{"Gbit/s", 1e9 / 8}, {"Mbit/s", 1e6 / 8}, {"GB/s", 1e9}, {"MB/s", 1e6}}).value_or(0),
+               quantity(parts[1], {{"us", 1e-6}, {"ms", 1e-3}}).value_or(0)};
   if (network.bytes_per_second == 0 || network.latency == 0)
     throw invalid_option("network", text, "expected the rate and the latency of a link",
                          "for example 50GB/s,5us or 4Gbit/s,50us");

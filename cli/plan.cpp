@@ -24,11 +24,10 @@ struct Row {
   std::string precision, problem;
   MemoryPlan plan;  // with --world: of the rank that needs most
   std::optional<int64_t> largest_batch;
-  std::vector<MemoryPlan> ranks = {};  // with --world
-  bench::Card card = {};               // with --roofline
-  std::optional<bench::Prediction> step = {};
-  double share_s = 0;          // with --network: measured, of a rank's share of a step
-  double communication_s = 0;  // predicted
+  std::vector<MemoryPlan> ranks = {};          // with --world
+  std::optional<bench::Prediction> step = {};  // with --roofline
+  double share_s = 0;                          // with --network: measured, of a rank's share of a step
+  double communication_s = 0;                  // predicted
   double step_s() const { return share_s + communication_s; }
   bool known() const { return device.memory_free > 0; }
   bool fits() const { return !known() || plan.peak <= device.memory_free; }
@@ -68,7 +67,7 @@ nlohmann::ordered_json document(const Row& row) {
                         {"communication_ms", 1000 * row.communication_s},
                         {"step_ms", 1000 * row.step_s()},
                         {"efficiency", row.share_s / row.step_s()}};
-  if (row.step) out["roofline"] = prediction_document(*row.step, row.card);
+  if (row.step) out["roofline"] = prediction_document(*row.step);
   out["gradients"] = p.gradients;
   out["activations"] = p.activations;
   out["largest"] = nlohmann::json::array();
@@ -85,6 +84,7 @@ struct PlanCommand {
   bool json = false, no_eval = false, no_search = false;
   int64_t world = 1;
   std::string network, roofline;
+  std::optional<bench::Card> card;  // that of --roofline
 
   void print(const Row& row, int64_t samples) const {
     fmt::print("{}, {}: {}\n", row.device.id, row.precision, row.device.name);
@@ -134,7 +134,7 @@ struct PlanCommand {
       fmt::print(
           "  largest batch   {:>12}  {}\n", *row.largest_batch,
           *row.largest_batch == samples ? "the whole set" : fmt::format("of the {} samples of the set", samples));
-    if (row.step) print_prediction(*row.step, row.card);
+    if (row.step) print_prediction(*row.step);
     fmt::print("  largest tensors\n");
     for (const auto& t : p.largest) fmt::print("  {:>28}  {}\n", bytes_text(t.bytes), t.what);
     fmt::print("\n");
@@ -169,10 +169,9 @@ struct PlanCommand {
       try {
         row.plan = planner.plan(run.trainer.batch);
         if (!network.empty()) predict(row, task, options, *data.train);
-        if (!roofline.empty()) {
-          row.card = bench::parse_card(roofline);
+        if (card) {
           StepKernels step = planner.kernels(run.trainer.batch);
-          row.step = bench::predict(step.lowered->program(), step.launches, row.card, options.precision);
+          row.step = bench::predict(step.lowered->program(), step.launches, *card, options.precision);
         }
         if (run.trainer.shard != "none") plan_ranks(row, task, options, *data.train, test);
       } catch (const Error& e) {
@@ -196,7 +195,7 @@ struct PlanCommand {
     if (world < 1) throw invalid_option("world", world, "must be at least 1", "the number of ranks, such as 4");
     run.trainer.planned_ranks = world;
     if (!network.empty()) parse_network(network);
-    if (!roofline.empty()) bench::parse_card(roofline);
+    if (!roofline.empty()) card = bench::parse_card(roofline);
     if (!network.empty() && world == 1)
       throw invalid_option("network", network, "has no effect on a single process", "add --world 16");
     run.validate();

@@ -25,13 +25,13 @@ std::string cut(const std::string& text, size_t room) {
 
 }  // namespace
 
-void print_prediction(const bench::Prediction& p, const bench::Card& card) {
-  fmt::print("  predicted for {}, not measured: {:.4g} ms a step, {:.4g} ms of them launches\n", card.name,
+void print_prediction(const bench::Prediction& p) {
+  fmt::print("  predicted for {}, not measured: {:.4g} ms a step, {:.4g} ms of them launches\n", p.card.name,
              1000 * p.seconds, 1000 * p.launch_seconds);
   fmt::print("    {} launches, {} moved, {:.4g} GFLOP; {:.0f} % of the memory's peak, {:.0f} % of the products'\n",
              p.launches, bytes(p.cost.bytes), 1e-9 * p.cost.flops, 100 * bench::Prediction::memory_share,
              100 * bench::Prediction::product_share);
-  fmt::print("    {}\n  costliest nodes\n", card.doc);
+  fmt::print("    {}\n  costliest nodes\n", p.card.doc);
   for (const bench::PredictedKernel& k : first(p.kernels))
     fmt::print("    {:>9.4g} us {:>4} launches {:>10} {:>9.4g} GFLOP  {} {}\n", 1e6 * k.seconds, k.launches,
                bytes(k.cost.bytes), 1e-9 * k.cost.flops, k.op, k.label);
@@ -42,10 +42,15 @@ void print_prediction(const bench::Prediction& p, const bench::Card& card) {
                bytes(f.inner_bytes), bytes(f.bytes), cut(f.ops, 60));
 }
 
-nlohmann::ordered_json prediction_document(const bench::Prediction& p, const bench::Card& card) {
-  nlohmann::ordered_json out{{"card", card.name},           {"rates", card.doc},
-                             {"step_ms", 1000 * p.seconds}, {"launch_ms", 1000 * p.launch_seconds},
-                             {"launches", p.launches},      {"bytes", p.cost.bytes},
+nlohmann::ordered_json prediction_document(const bench::Prediction& p) {
+  nlohmann::ordered_json out{{"card", p.card.name},
+                             {"rates", p.card.doc},
+                             {"step_ms", 1000 * p.seconds},
+                             {"launch_ms", 1000 * p.launch_seconds},
+                             {"memory_share", bench::Prediction::memory_share},
+                             {"product_share", bench::Prediction::product_share},
+                             {"launches", p.launches},
+                             {"bytes", p.cost.bytes},
                              {"flops", p.cost.flops}};
   out["nodes"] = nlohmann::json::array();
   for (const bench::PredictedKernel& k : p.kernels)

@@ -7,7 +7,7 @@
 namespace tutti::cli {
 
 /// The prediction as text: totals, the ten costliest nodes, and kernels that could be one.
-void print_prediction(const bench::Prediction& p, const bench::Card& card);
-nlohmann::ordered_json prediction_document(const bench::Prediction& p, const bench::Card& card);
+void print_prediction(const bench::Prediction& p);
+nlohmann::ordered_json prediction_document(const bench::Prediction& p);
 
 }  // namespace tutti::cli

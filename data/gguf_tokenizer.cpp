@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "core/base/status.h"
@@ -66,14 +65,6 @@ std::vector<int64_t> types_of(const Gguf& file, size_t size) {
                        fmt::format("metadata '{}', element {}: {}, expected 1 to 6", types_key, i, all[i]));
   }
   return all;
-}
-
-/// The byte of "<0x0A>"; -1 for other texts.
-int byte_of(std::string_view text) {
-  int b = -1;
-  if (text.size() != 6 || !text.starts_with("<0x") || !text.ends_with('>')) return -1;
-  auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, b, 16);
-  return error == std::errc() && end == text.data() + 5 ? b : -1;
 }
 
 std::vector<std::string_view> texts_of(const GgufValue& v) {
@@ -148,7 +139,7 @@ void GgufTokenizer::read_pieces(const Gguf& file) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     v.scores.push_back(static_cast<float>(scores->real(i).value_or(0)));
     v.merged.push_back(types[i] == normal || types[i] == user_defined || types[i] == unused);
-    v.bytes.push_back(types[i] == byte ? byte_of(v.tokens[i]) : -1);
+    v.bytes.push_back(types[i] == byte ? byte_of_token(v.tokens[i]) : -1);
     if (types[i] == byte && v.bytes[i] < 0)
       throw invalid(
           fmt::format("{}: '{}' is of the type byte, expected <0x00> to <0xFF>", v.place_of_token(i), v.tokens[i]),

@@ -61,4 +61,7 @@ TUTTI_API std::vector<char32_t> code_points(std::string_view text, const std::st
 /// One code point as UTF-8.
 TUTTI_API std::string utf8(char32_t c);
 
+/// The byte of a token like "<0x0A>"; -1 for others.
+int byte_of_token(std::string_view token);
+
 }  // namespace tutti::data

@@ -49,6 +49,8 @@ void scale_as_yarn(std::vector<double>& all, const Rotary& r, int64_t size) {
 
 }  // namespace
 
+double yarn_magnitude(double factor, double m) { return factor <= 1 ? 1 : 0.1 * m * std::log(factor) + 1; }
+
 std::vector<double> Rotary::frequencies(int64_t head, int64_t length) const {
   const int64_t n = size > 0 ? size : head;
   double b = base;

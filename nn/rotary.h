@@ -7,6 +7,9 @@
 
 namespace tutti::nn {
 
+/// YaRN's factor of the rotated elements for an extension by `factor`, with the weight `m` (Peng et al., 2023).
+TUTTI_API double yarn_magnitude(double factor, double m = 1);
+
 /// Rotary positions of attention heads (Su et al., 2021). Pairs are (i, i + size / 2) of the first `size` elements; the
 /// other elements are unchanged.
 struct TUTTI_API Rotary {

@@ -53,15 +53,17 @@ def main():
     tutti = (args.build / "bin/tutti").resolve()
     listed = json.loads(subprocess.run([tutti, "models", "--json"], capture_output=True, text=True, check=True).stdout)
     names = args.models or [m["name"] for m in (listed["models"] if isinstance(listed, dict) else listed)]
-    rows = []
+    rows, plan = [], None
     for name in names:
         cells = [predicted(tutti, name, *card) for card in CARDS]
+        plan = next((p for _, p in cells if p), plan)
         rows.append(f"| {name} | {cells[0][0]} | " + " | ".join(cell(p) for _, p in cells) + " |")
         print(rows[-1], file=sys.stderr)
     if args.models:
         return
     titles = [f"{card}, {precision}" for card, _, precision in CARDS]
-    head = HEAD.format(memory=85, products=60, cards=" | ".join(titles), line=" | ".join("---" for _ in CARDS),
+    shares = {k: round(100 * plan[f"{k}_share"]) for k in ("memory", "product")}
+    head = HEAD.format(memory=shares["memory"], products=shares["product"], cards=" | ".join(titles), line=" | ".join("---" for _ in CARDS),
                        where="the H100's and RTX 3060's plans are the CUDA plugin's without cuBLAS and cuDNN, the RX 7600's the Vulkan plugin's")
     (ROOT / "docs/ROOFLINE.md").write_text(head + "\n".join(rows) + "\n")
 

@@ -138,6 +138,12 @@ const std::vector<const GgufType*>& writable_gguf_types() {
   return all;
 }
 
+const GgufType* writable_gguf_type(const std::string& name) {
+  for (const GgufType* t : writable_gguf_types())
+    if (t->name == name) return t;
+  return nullptr;
+}
+
 std::string gguf_bytes(const HostTensor& floats, const GgufType& type, const std::string& name) {
   const HostTensor wide = floats.to(DType::f32);
   const std::vector<float> x = wide.as<float>();

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/base/printable.h"
+#include "data/bpe.h"
 #include "data/tokenizer.h"
 #include "data/tokenizers/stages.h"
 #include "data/tokenizers/unicode.h"
@@ -18,7 +19,7 @@ using Tokens = std::vector<std::string>;
 void decode_bytes(Tokens& tokens) {
   static const std::unordered_map<std::string, char> bytes = [] {
     std::unordered_map<std::string, char> all;
-    for (size_t b = 0; b < byte_characters().size(); ++b) all.emplace(byte_characters()[b], static_cast<char>(b));
+    for (size_t b = 0; b < byte_alphabet().size(); ++b) all.emplace(byte_alphabet()[b], static_cast<char>(b));
     return all;
   }();
   for (std::string& token : tokens) {

@@ -5,6 +5,7 @@
 
 #include "core/base/printable.h"
 #include "core/base/status.h"
+#include "data/bpe.h"
 #include "data/tokenizers/stages.h"
 #include "data/tokenizers/unicode.h"
 
@@ -72,7 +73,7 @@ Splitter byte_level(const json& j, const std::string& place) {
     if (cut) split(pieces, words, Behavior::isolated);
     for (Piece& p : pieces) {
       std::string characters;
-      for (char c : p.text) characters += byte_characters()[static_cast<unsigned char>(c)];
+      for (char c : p.text) characters += byte_alphabet()[static_cast<unsigned char>(c)];
       p.text = std::move(characters);
     }
   };

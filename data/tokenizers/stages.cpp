@@ -36,28 +36,4 @@ std::string type_of(const json& j, const std::string& place) {
   return text_at(j, "type", place);
 }
 
-const std::vector<std::string>& byte_characters() {
-  static const std::vector<std::string> all = [] {
-    std::vector<std::string> characters;
-    char32_t next = 0x100;
-    for (char32_t b = 0; b < 256; ++b) {
-      bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-      characters.push_back(utf8(printable ? b : next++));
-    }
-    return characters;
-  }();
-  return all;
-}
-
-int byte_of_token(const std::string& token) {
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
-  int value = 0;
-  for (char c : token.substr(3, 2)) {
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-    if (digit < 0) return -1;
-    value = 16 * value + digit;
-  }
-  return value;
-}
-
 }  // namespace tutti::data

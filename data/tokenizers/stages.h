@@ -34,9 +34,4 @@ bool flag_at(const nlohmann::json& j, const std::string& key, const std::string&
 /// The object's "type". Throws Error(invalid) unless it is an object with one.
 std::string type_of(const nlohmann::json& j, const std::string& place);
 
-/// GPT-2's character for each byte, as UTF-8.
-const std::vector<std::string>& byte_characters();
-/// The byte of a token like "<0x0A>"; -1 for others.
-int byte_of_token(const std::string& token);
-
 }  // namespace tutti::data

@@ -14,10 +14,10 @@ namespace {
 
 using nn::Rotary;
 
-double yarn_magnitude(Config& c, double factor) {
+double read_magnitude(Config& c, double factor) {
   std::optional<double> given = c.optional_real("attention_factor"), one = c.optional_real("mscale"),
                         all = c.optional_real("mscale_all_dim");
-  auto scale = [&](double m) { return factor <= 1 ? 1 : 0.1 * m * std::log(factor) + 1; };
+  auto scale = [&](double m) { return nn::yarn_magnitude(factor, m); };
   return given ? *given : one && all ? scale(*one) / scale(*all) : scale(1);
 }
 
@@ -71,7 +71,7 @@ Rotary read_rotary_object(Config c, int64_t head, double base, double part, int6
     if (!(r.high > r.low)) c.fail("high_freq_factor", fmt::format("expected more than low_freq_factor, {}", r.low));
   }
   if (kind == "yarn") {
-    r.magnitude = yarn_magnitude(c, r.factor);
+    r.magnitude = read_magnitude(c, r.factor);
     r.fast = c.real("beta_fast", r.fast);
     r.slow = c.real("beta_slow", r.slow);
     r.truncate = c.flag("truncate", true);

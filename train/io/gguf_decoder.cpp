@@ -147,7 +147,7 @@ Rotary read_rotary(const Gguf& file, Facts& f, int64_t head) {
   r.original = f.size("rope.scaling.original_context_length");
   r.fast = f.positive("rope.scaling.yarn_beta_fast", r.fast);
   r.slow = f.positive("rope.scaling.yarn_beta_slow", r.slow);
-  r.magnitude = f.positive("rope.scaling.attn_factor", 1) * (factor > 1 ? 0.1 * std::log(factor) + 1 : 1);
+  r.magnitude = f.positive("rope.scaling.attn_factor", 1) * nn::yarn_magnitude(factor);
   f.expect("rope.scaling.yarn_ext_factor", 1);
   f.expect("rope.scaling.yarn_log_multiplier", 0);
   return r;

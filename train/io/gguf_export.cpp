@@ -38,11 +38,7 @@ void put_tensor(GgufExport& to, const std::string& name, const HostTensor& t, co
   to.contents.tensors.push_back({name, t.type.shape, &type, gguf_bytes(t, type, name)});
 }
 
-const GgufType& type_named(const std::string& name) {
-  for (const GgufType* t : writable_gguf_types())
-    if (t->name == name) return *t;
-  throw Error(Code::internal, "no GGUF type " + name);
-}
+const GgufType& type_named(const char* name) { return *writable_gguf_type(name); }
 
 /// Factors of the frequencies as a tensor.
 void put_factors(GgufExport& to, const char* name, const std::vector<double>& factors) {
@@ -71,8 +67,7 @@ void put_rotary(GgufExport& to, const GgufDecoder& model) {
       add("scaling.original_context_length", gguf_value(static_cast<uint32_t>(r.original)));
       add("scaling.yarn_beta_fast", gguf_value(static_cast<float>(r.fast)));
       add("scaling.yarn_beta_slow", gguf_value(static_cast<float>(r.slow)));
-      add("scaling.attn_factor",
-          gguf_value(static_cast<float>(r.magnitude / (r.factor > 1 ? 0.1 * std::log(r.factor) + 1 : 1))));
+      add("scaling.attn_factor", gguf_value(static_cast<float>(r.magnitude / nn::yarn_magnitude(r.factor))));
       break;
     case Rotary::Scaling::llama3: {
       std::vector<double> plain = Rotary{.base = r.base, .size = r.size}.frequencies(head, 1);
