@@ -78,7 +78,7 @@ std::vector<double> Rotary::frequencies(int64_t head, int64_t length) const {
 }
 
 Value Rotary::forward(Builder& b, Value x) const {
-  const Shape s = x.shape();
+  const Shape& s = x.shape();
   const int64_t n = size > 0 ? size : s.at(3);
   if (scaling == Scaling::none && n == s[3] && magnitude == 1)
     return rotary(x, {.base = base, .positions = b.positions(s[2])});

@@ -47,7 +47,7 @@ class Plan(harness.Case):
                 self.assertLess(f["inner_bytes"], f["bytes"])
         shown = harness.tutti("plan", *harness.MLP, "--device", "onednn", "--no-search", "--roofline", "h100")
         self.assertIn("predicted for h100, not measured", shown.stdout)
-        for bad in ("h1000", "2TB/s", "2TB/s,f33=1TFLOP/s", "2TB/s,f32=1", "-1TB/s,f32=1TFLOP/s"):
+        for bad in ("h1000", "2TB/s", "2TB/s,f33=1TFLOP/s", "2TB/s,f32=1", "-1TB/s,f32=1TFLOP/s", "infTB/s,f32=1TFLOP/s"):
             self.fails(2, ["--roofline " + bad, "h100"], "plan", *harness.MLP, "--roofline", bad)
         wrong = self.planned(*harness.MLP, "--device", "onednn", "--no-search", "--precision", "bf16", "--roofline", "1TB/s,f32=1TFLOP/s")
         self.assertIn("no rate of products in bf16", next(iter(wrong.values()))["problem"])

@@ -145,8 +145,10 @@ void read_qwen_windows(Config& c, DecoderConfig& d) {
 }
 
 Described described_decoder(DecoderConfig d) {
-  Described all = language_model_of(nn::Decoder(d.options), d.options.vocabulary, d.positions);
-  all.rename = [tied = d.options.tied](HostTensors& weights, const std::string& file) {
+  const bool tied = d.options.tied;
+  const int64_t vocabulary = d.options.vocabulary;
+  Described all = language_model_of(nn::Decoder(std::move(d.options)), vocabulary, d.positions);
+  all.rename = [tied](HostTensors& weights, const std::string& file) {
     add_prefix(weights, "model.", "embed_tokens.weight", {"lm_head."});
     drop(weights, {"model.layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"});
     if (tied) drop_tied(weights, "lm_head.weight", "model.embed_tokens.weight", file);

@@ -203,7 +203,8 @@ void read_architecture(const Gguf& file, Facts& f, GgufDecoder& m) {
 }
 
 std::string architecture_of(const Gguf& file) {
-  const std::string key = "general.architecture", name = file.text(key);
+  const std::string key = "general.architecture";
+  std::string name = file.text(key);
   if (std::ranges::find(architectures, name) == std::end(architectures))
     throw file.error(
         file.find(key)->at,
