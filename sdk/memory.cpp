@@ -1,6 +1,7 @@
 #include "sdk/memory.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,6 +23,19 @@ constexpr size_t worth_a_look = 1 << 20;  // smaller sizes are not worth the que
 // access.
 bool beyond_room(size_t bytes) { return bytes >= worth_a_look && bytes > host_memory_left(); }
 
+constexpr size_t huge_page = 2 << 20;
+
+/// Large memory is in huge pages where the system has some: fewer page faults and fewer misses of the TLB.
+void* allocate(size_t bytes) {
+  if (bytes < 2 * huge_page) return std::aligned_alloc(alignment, align_up(bytes, alignment));
+  const size_t whole = align_up(bytes, huge_page);
+  void* at = std::aligned_alloc(huge_page, whole);
+#ifdef MADV_HUGEPAGE
+  if (at) madvise(at, whole, MADV_HUGEPAGE);
+#endif
+  return at;
+}
+
 }  // namespace
 
 void Meter::add(size_t bytes) {
@@ -31,7 +45,7 @@ void Meter::add(size_t bytes) {
 
 Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what) : data_(nothing) {
   if (bytes == 0) return;
-  void* at = beyond_room(bytes) ? nullptr : std::aligned_alloc(alignment, align_up(bytes, alignment));
+  void* at = beyond_room(bytes) ? nullptr : allocate(bytes);
   if (!at)
     throw Error(Code::no_memory,
                 fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()));

@@ -71,7 +71,7 @@ std::string first_lines(const std::string& text, int count) {
 }  // namespace
 
 std::string Driver::options_of(bool exact) const {
-  std::string options = "-cl-std=CL1.2 -w";  // some compilers print the number of warnings
+  std::string options = "-cl-std=CL1.2 -cl-denorms-are-zero -w";  // -w: some compilers print the number of warnings
   if (exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   return options;
 }

@@ -21,6 +21,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "kernels/cpu/crowd.h"
+#include "kernels/cpu/denormals.h"
 #include "kernels/cpu/signals.h"
 
 namespace tutti::kernels {
@@ -141,6 +142,7 @@ class Team {
     reserve(parts);
     follow_crowd();
     f_ = f, context_ = context, parts_ = parts;
+    float_mode_ = kernels::float_mode();
     may_spin_ = parts <= available_;
     number_ = (number_ + 1) & (UINT32_MAX / 4);
     left_.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
@@ -250,6 +252,7 @@ class Team {
   ComputePart f_ = nullptr;
   void* context_ = nullptr;
   int parts_ = 0;
+  uint64_t float_mode_ = 0;  // of the caller
   uint32_t number_ = 0;
   bool bound_ = false;
   std::atomic<bool> may_spin_ = true, stop_ = false;
@@ -304,6 +307,7 @@ void Team::serve(int k, Worker& mine) {
       else
         sched_setaffinity(0, sizeof allowed_, &allowed_);
     }
+    set_float_mode(float_mode_);
     int parts = parts_;
     inside.place = {k, parts};
     compute(k);

@@ -16,6 +16,7 @@
 
 #include "core/base/status.h"
 #include "kernels/cpu/crowd.h"
+#include "kernels/cpu/denormals.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tutti::kernels {
@@ -250,6 +251,32 @@ TEST(Crowd, AThreadThatSharesItsCpuLoses) {
   other.join();
   sched_setaffinity(0, sizeof before, &before);
   EXPECT_TRUE(crowd.crowded());
+}
+
+/// 1e-30 * 1e-10 on each thread of a region, while all of them are in it.
+std::vector<float> denormal_products(int threads) {
+  std::vector<float> out(static_cast<size_t>(threads), -1);
+  together(threads, [&] {
+    volatile float a = 1e-30F, b = 1e-10F;
+    out[static_cast<size_t>(place().part)] = a * b;
+    barrier();
+  });
+  return out;
+}
+
+TEST(Denormals, AreZeroOnAllThreadsOfARegionWhileItsCallerFlushes) {
+#if !defined(__SSE__) && !defined(__aarch64__)
+  GTEST_SKIP() << "this CPU has no such mode that we know";
+#endif
+  const uint64_t before = float_mode();
+  for (int round = 0; round < 3; ++round) {
+    for (float x : denormal_products(3)) EXPECT_GT(x, 0.0F);
+    {
+      FlushDenormals flush;
+      EXPECT_EQ(denormal_products(3), std::vector<float>(3, 0.0F));
+    }
+    EXPECT_EQ(float_mode() & 0xffc0, before & 0xffc0);
+  }
 }
 
 TEST(Crowd, SleepIsNoLoss) {
