@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/option_text.h"
@@ -22,25 +23,35 @@ Network parse_network(const std::string& text) {
   return network;
 }
 
-double communication(const Network& network, int64_t ranks, uint64_t gradient_bytes, bool sharded) {
-  const auto n = static_cast<double>(ranks), bytes = static_cast<double>(gradient_bytes);
-  const double share = network.latency + bytes / n / network.bytes_per_second;  // a message of one rank's share
-  const double sum = 2 * (n - 1) * share;
-  return sharded ? sum + n * std::ceil(std::log2(n)) * share : sum;
+namespace {
+
+constexpr double piece_bytes = 4 << 20;  // larger sums are made in pieces, see core/world/comm_thread.cpp
+
+/// Seconds of a sum over all ranks in a ring, in pieces.
+double ring(const Network& network, double ranks, double bytes) {
+  const double pieces = std::max(1.0, std::ceil(bytes / piece_bytes));
+  return 2 * (ranks - 1) * (pieces * network.latency + bytes / ranks / network.bytes_per_second);
 }
 
-double measured_share(const Device& device, const Task& task, TrainerOptions options, const data::Source& train,
-                      int64_t ranks) {
-  constexpr int64_t steps = 5;
-  options.batch /= ranks;
-  options.planned_ranks = 1;
-  options.shard = "none";
-  options.reduce = "fast";
-  Trainer trainer(device, task, options);
-  trainer.train(train, 1);  // the first step is slower
-  const double before = trainer.train_seconds();
-  const TrainResult result = trainer.train(train, steps);
-  return (trainer.train_seconds() - before) / static_cast<double>(result.steps);
+}  // namespace
+
+NetworkPlan predict_network(const Network& network, int64_t ranks, const RankStep& step, bool overlaps, bool sharded) {
+  const auto n = static_cast<double>(ranks);
+  NetworkPlan plan{.parts = step.parts, .update = step.update};
+  double free = 0, bytes = 0;  // when the network is free again
+  for (const RankStep::Bucket& b : step.buckets) {
+    const double takes = ring(network, n, static_cast<double>(b.bytes));
+    free = std::max(free, overlaps ? b.ready : step.parts) + takes;
+    plan.communication += takes;
+    bytes += static_cast<double>(b.bytes);
+  }
+  plan.waiting = free - step.parts;
+  if (sharded) {
+    const double broadcasts = n * std::ceil(std::log2(n)) * (network.latency + bytes / n / network.bytes_per_second);
+    plan.communication += broadcasts;
+    plan.waiting += broadcasts;
+  }
+  return plan;
 }
 
 }  // namespace tutti::cli

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "train/run/plan.h"
+#include "train/run/rank_step.h"
 
 namespace tutti::cli {
 
@@ -15,12 +15,17 @@ struct Network {
 /// "50GB/s,5us" or "4Gbit/s,50us". Throws Error(invalid) for another text.
 Network parse_network(const std::string& text);
 
-/// Seconds of a step in which a rank does nothing but communicate: the sum of the gradients in a ring (all_reduce, or
-/// all_to_all and all_gather), and, where the optimizer is sharded, a broadcast by every rank in a binomial tree.
-double communication(const Network& network, int64_t ranks, uint64_t gradient_bytes, bool sharded);
+/// Seconds of a step on many ranks.
+struct NetworkPlan {
+  double parts = 0, update = 0;  ///< a rank's computation
+  double communication = 0;      ///< of the sums and broadcasts
+  double waiting = 0;            ///< the part of it in which nothing is computed
+  double step() const { return parts + waiting + update; }
+};
 
-/// Measures a step of one rank's share of the batch on this device, in seconds: the mean of a few steps.
-double measured_share(const Device& device, const Task& task, TrainerOptions options, const data::Source& train,
-                      int64_t ranks);
+/// Predicts a step on so many ranks from one rank's: buckets are summed one after the other in a ring (all_reduce, or
+/// all_to_all and all_gather), each as soon as it is ready if communication `overlaps` the computation; where the
+/// optimizer is `sharded`, every rank then broadcasts in a binomial tree.
+NetworkPlan predict_network(const Network& network, int64_t ranks, const RankStep& step, bool overlaps, bool sharded);
 
 }  // namespace tutti::cli

@@ -26,9 +26,8 @@ struct Row {
   std::optional<int64_t> largest_batch;
   std::vector<MemoryPlan> ranks = {};          // with --world
   std::optional<bench::Prediction> step = {};  // with --roofline
-  double share_s = 0;                          // with --network: measured, of a rank's share of a step
-  double communication_s = 0;                  // predicted
-  double step_s() const { return share_s + communication_s; }
+  std::optional<NetworkPlan> network = {};     // with --network
+  double efficiency() const { return (network->parts + network->update) / network->step(); }
   bool known() const { return device.memory_free > 0; }
   bool fits() const { return !known() || plan.peak <= device.memory_free; }
 };
@@ -62,11 +61,12 @@ nlohmann::ordered_json document(const Row& row) {
   out["evaluation"] = document(p.evaluation);
   if (transient(p.update)) out["update"] = document(p.update);
   if (transient(p.last)) out["last_batch"] = document(p.last);
-  if (row.share_s > 0)
-    out["predicted"] = {{"compute_ms", 1000 * row.share_s},
-                        {"communication_ms", 1000 * row.communication_s},
-                        {"step_ms", 1000 * row.step_s()},
-                        {"efficiency", row.share_s / row.step_s()}};
+  if (const auto& n = row.network)
+    out["predicted"] = {{"compute_ms", 1000 * (n->parts + n->update)},
+                        {"communication_ms", 1000 * n->communication},
+                        {"waiting_ms", 1000 * n->waiting},
+                        {"step_ms", 1000 * n->step()},
+                        {"efficiency", row.efficiency()}};
   if (row.step) out["roofline"] = prediction_document(*row.step);
   out["gradients"] = p.gradients;
   out["activations"] = p.activations;
@@ -106,14 +106,7 @@ struct PlanCommand {
       line(fmt::format("rank {}", r).c_str(), row.ranks[r].peak,
            fmt::format("{} of optimizer state", bytes_text(row.ranks[r].optimizer)));
     if (!row.ranks.empty()) fmt::print("  of the rank that needs most:\n");
-    if (row.share_s > 0)
-      fmt::print(
-          "  predicted for {} ranks, not measured: {:.4g} ms a step, {:.0f} % efficiency, {}\n"
-          "    computation   {:>10.4g} ms  a rank's {} samples, measured here\n"
-          "    communication {:>10.4g} ms  over {}, after the computation\n",
-          world, 1000 * row.step_s(), 100 * row.share_s / row.step_s(),
-          rate_text(static_cast<double>(run.trainer.batch) / row.step_s()), 1000 * row.share_s,
-          run.trainer.batch / world, 1000 * row.communication_s, network);
+    if (row.network) print_network(row);
     line("parameters", p.parameters);
     line("optimizer", p.optimizer);
     line("data set", p.data_set, p.data_set ? "" : "fed batch by batch");
@@ -140,6 +133,17 @@ struct PlanCommand {
     fmt::print("\n");
   }
 
+  void print_network(const Row& row) const {
+    const NetworkPlan& n = *row.network;
+    fmt::print(
+        "  predicted for {} ranks, not measured: {:.4g} ms a step, {:.0f} % efficiency, {}\n"
+        "    computation   {:>10.4g} ms  a rank's {} samples, measured here\n"
+        "    communication {:>10.4g} ms  over {}\n"
+        "    waiting       {:>10.4g} ms  the part of it that does not overlap the computation\n",
+        world, 1000 * n.step(), 100 * row.efficiency(), rate_text(static_cast<double>(run.trainer.batch) / n.step()),
+        1000 * (n.parts + n.update), run.trainer.batch / world, 1000 * n.communication, network, 1000 * n.waiting);
+  }
+
   /// Plans each rank, because it keeps other optimizer state.
   void plan_ranks(Row& row, const Task& task, TrainerOptions options, const data::Source& train,
                   const data::Source* test) const {
@@ -151,9 +155,10 @@ struct PlanCommand {
   }
 
   void predict(Row& row, const Task& task, const TrainerOptions& options, const data::Source& train) const {
-    row.share_s = measured_share(row.device, task, options, train, world);
-    row.communication_s =
-        communication(parse_network(network), world, row.plan.accumulated, run.trainer.shard == "optimizer");
+    constexpr int64_t steps = 6;
+    RankStep step = measure_rank_step(row.device, task, options, train, steps);
+    row.network = predict_network(parse_network(network), world, step, run.trainer.reduce == "fast",
+                                  run.trainer.shard == "optimizer");
   }
 
   Row plan(const Device& device, const std::string& precision, const data::Sources& data) const {

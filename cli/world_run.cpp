@@ -112,7 +112,8 @@ void WorldRun::expect_same_state(const std::string& hash, int64_t step) {
 }
 
 nlohmann::ordered_json WorldRun::document(const TrainerOptions& options, Trainer& trainer) const {
-  if (alone()) return {{"ranks", 1}, {"reduce", options.reduce}, {"bytes_sent", 0}, {"seconds_waited", 0}};
+  if (alone())
+    return {{"ranks", 1}, {"reduce", options.reduce}, {"bytes_sent", 0}, {"bytes_early", 0}, {"seconds_waited", 0}};
   auto peaks = nlohmann::json::array();
   for (const std::string& bytes : world_->gather(std::to_string(trainer.peak_bytes())))
     peaks.push_back(parse_number<uint64_t>(bytes).value_or(0));
@@ -125,6 +126,7 @@ nlohmann::ordered_json WorldRun::document(const TrainerOptions& options, Trainer
           {"devices", devices_},
           {"cpus", cpus_},
           {"bytes_sent", world_->bytes_sent()},
+          {"bytes_early", world_->bytes_early()},
           {"seconds_waited", world_->seconds_waited()}};
 }
 

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string_view>
 #include <type_traits>
 
@@ -17,6 +18,7 @@ struct TuttiExecutable {
   TuttiSession* session;
   std::unique_ptr<tutti::sdk::Executable> impl;
   size_t feeds;
+  std::set<std::string> states;  // of the program
   bool prepared = false, staged = false, profiled = false;
   std::vector<tutti::sdk::KernelTime> times;  // last result of `times`
   std::vector<TuttiNodeTime> raw_times;
@@ -234,6 +236,7 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     auto executable = std::make_unique<TuttiExecutable>();
     executable->session = session;
     executable->feeds = feeds;
+    for (const State& s : program.states) executable->states.insert(s.name);
     executable->profiled = (options.flags & TUTTI_OPT_PROFILE) != 0;
     executable->impl = session->impl->compile(std::move(program), options);
     if (!executable->impl) throw Error(Code::internal, "compile: the plugin returned no executable");
@@ -296,6 +299,27 @@ int32_t call_times(TuttiExecutable* executable, TuttiArray* out, TuttiError* err
   });
 }
 
+int32_t call_watch(TuttiExecutable* executable, const char* const* states, uint32_t count, void* self,
+                   TuttiReadySink sink, TuttiError* error) {
+  return fence(error, [&] {
+    need_prepared(executable, "watch");
+    if (count) {
+      need(states, "watch", "the array of states");
+      if (!sink) throw invalid("watch: the function is NULL");
+    }
+    std::vector<std::string> names;
+    for (uint32_t k = 0; k < count; ++k) {
+      need(states[k], "watch", "a state's name");
+      names.emplace_back(states[k]);
+      if (!executable->states.contains(names[k]))
+        throw invalid(fmt::format("watch: the program has no state '{}'", names[k]));
+      if (std::find(names.begin(), names.end() - 1, names[k]) != names.end() - 1)
+        throw invalid(fmt::format("watch: the state '{}' is given twice", names[k]));
+    }
+    executable->impl->watch(names, [self, sink](uint32_t state, const void* data) { sink(self, state, data); });
+  });
+}
+
 int32_t call_wait(TuttiSession* session, uint64_t ticket, uint64_t timeout_ns, TuttiError* error) {
   return fence(error, [&] {
     need(session, "wait", "the session");
@@ -354,6 +378,10 @@ std::vector<KernelTime> Executable::times() {
   throw Error(Code::declined, "this device does not measure kernel times");
 }
 
+void Executable::watch(const std::vector<std::string>&, Ready) {
+  throw Error(Code::declined, "this device does not report states during a run");
+}
+
 TuttiNativeState Session::native(const std::string& state) {
   throw Error(Code::declined, fmt::format("native access to the memory of state '{}' is not supported", state),
               "copy the state to the host instead");
@@ -384,11 +412,17 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
   if (functions.size) return &functions;
   int32_t code = fence(nullptr, [&] {
     plugin = make();
-    static const TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
-    static const TuttiProfile profile = {TUTTI_EXT_PROFILE, sizeof(TuttiProfile), 1,
-                                         reinterpret_cast<const TuttiExt*>(&native), call_times};
-    const auto* more =
-        plugin->profiles() ? reinterpret_cast<const TuttiExt*>(&profile) : reinterpret_cast<const TuttiExt*>(&native);
+    static TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
+    static TuttiProfile profile = {TUTTI_EXT_PROFILE, sizeof(TuttiProfile), 1, nullptr, call_times};
+    static TuttiReady ready = {TUTTI_EXT_READY, sizeof(TuttiReady), 1, nullptr, call_watch};
+    const TuttiExt* more = nullptr;
+    auto offer = [&](auto& extension) {
+      extension.next = more;
+      more = reinterpret_cast<const TuttiExt*>(&extension);
+    };
+    offer(native);
+    if (plugin->profiles()) offer(profile);
+    if (plugin->reports_ready()) offer(ready);
     functions = {sizeof(TuttiPlugin), TUTTI_ABI,     plugin->name(), plugin->version(), more,
                  call_init,           call_shutdown, call_devices,   call_open,         call_close,
                  call_check,          call_compile,  call_prepare,   call_stage,        call_run,

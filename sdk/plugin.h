@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/abi/tutti_ready.h"
 #include "core/base/status.h"
 #include "sdk/program.h"
 
@@ -24,6 +25,9 @@ struct KernelTime {
   uint64_t start = 0, nanoseconds = 0;
   std::string kernel, reason = {};
 };
+
+/// Receives a state during a run: its index among the watched ones, and its memory.
+using Ready = std::function<void(uint32_t state, const void* data)>;
 
 /// One compiled program. Destroyed by the ABI's `release`, or with its session.
 class Executable {
@@ -40,6 +44,10 @@ class Executable {
   /// starts, with zero times. Called only if compile was given TUTTI_OPT_PROFILE. Throws Error(declined) unless
   /// overridden.
   virtual std::vector<KernelTime> times();
+  /// From now on, run() calls `ready` with the index and memory of each of these states as soon as the run has its
+  /// final value, see TuttiReady. The names are states of the program, without duplicates. Throws Error(declined)
+  /// unless overridden.
+  virtual void watch(const std::vector<std::string>& states, Ready ready);
 };
 
 /// Receives the reason why node `node` is declined.
@@ -93,6 +101,8 @@ class Plugin {
   virtual const char* version() const = 0;
   /// Whether executables report kernel times (tutti.profile).
   virtual bool profiles() const { return false; }
+  /// Whether executables report states during a run (tutti.ready).
+  virtual bool reports_ready() const { return false; }
   virtual void init(Host host) { host_ = host; }
   virtual void shutdown() {}
   virtual std::vector<Device> devices() = 0;

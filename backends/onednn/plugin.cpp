@@ -60,6 +60,7 @@ class OnednnPlugin : public sdk::Plugin {
   const char* name() const override { return "onednn"; }
   const char* version() const override { return TUTTI_VERSION; }
   bool profiles() const override { return true; }
+  bool reports_ready() const override { return true; }
 
   std::vector<sdk::Device> devices() override {
     const dnnl_version_t* v = dnnl_version();

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/onednn/compiler.h"
 #include "backends/onednn/openmp.h"
 #include "core/base/log.h"
+#include "kernels/cpu/denormals.h"
 #include "kernels/cpu/signals.h"
 #include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
@@ -38,6 +40,14 @@ class CpuExecutable : public sdk::Executable {
   void prepare() override {
     allocations_.allocate(program_, shared_.meter);
     for (Step& s : plan_.steps) s.kernel->bind(addresses(s.in), addresses(s.out), allocations_.workspace());
+  }
+
+  void watch(const std::vector<std::string>& states, sdk::Ready ready) override {
+    finals_.clear();
+    ready_ = std::move(ready);
+    for (uint32_t k = 0; k < states.size(); ++k)
+      finals_.push_back({writes_of(states[k]), k, shared_.states.data(states[k])});
+    std::ranges::sort(finals_, {}, &Final::after);
   }
 
   void stage(std::span<void*> feeds) override { std::ranges::copy(allocations_.feeds(), feeds.begin()); }
@@ -77,13 +87,32 @@ class CpuExecutable : public sdk::Executable {
     kernels::SignalsHeld held;
     OpenMp::get().set_threads(shared_.threads);
     kernels::ComputeScope computing(shared_.threads, shared_.cpus);
+    std::optional<kernels::FlushDenormals>
+        flush;  // threads of an OpenMP runtime may be the user's: they keep their mode
+    if (OpenMp::get().why_not_ours().empty()) flush.emplace();
     mark();
+    auto final = finals_.begin();
+    auto report = [&](size_t done) {
+      for (; final != finals_.end() && final->after == done; ++final) ready_(final->state, final->data);
+    };
+    report(0);
     for (const Step& step : plan_.steps) try {
         step.kernel->run();
+        report(static_cast<size_t>(&step - plan_.steps.data()) + 1);
         mark();
       } catch (const Error& e) {
         throw sdk::NodeError(step.node, e.code, fmt::format("{}: {}", step.name, e.what()), e.remedy);
       }
+  }
+
+  /// The number of steps after which the state is not written any more.
+  size_t writes_of(const std::string& state) const {
+    size_t after = 0;
+    for (size_t k = 0; k < plan_.steps.size(); ++k)
+      for (uint32_t m : plan_.steps[k].out)
+        if (m != TUTTI_NONE && plan_.memories[m].place == sdk::Place::state && plan_.memories[m].state == state)
+          after = k + 1;
+    return after;
   }
 
   std::vector<void*> addresses(const std::vector<uint32_t>& memories) const {
@@ -96,6 +125,14 @@ class CpuExecutable : public sdk::Executable {
   sdk::Program program_;
   Plan plan_;
   sdk::HostAllocations allocations_;
+  /// A watched state: final after this many steps.
+  struct Final {
+    size_t after;
+    uint32_t state;
+    const void* data;
+  };
+  std::vector<Final> finals_;  // in the order in which they are final
+  sdk::Ready ready_;
   bool traced_, timed_;
   uint64_t runs_ = 0;
   std::vector<double> seconds_;    // per step, total of all runs, if traced

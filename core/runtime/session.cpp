@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/abi/tutti_ready.h"
 #include "core/base/shape.h"
 #include "core/runtime/boundary.h"
 #include "core/runtime/loader.h"
@@ -187,7 +188,8 @@ Executable::Executable(Executable&& other) noexcept
     : session_(other.session_),
       handle_(std::exchange(other.handle_, nullptr)),
       memory_(other.memory_),
-      feed_bytes_(std::move(other.feed_bytes_)) {}
+      feed_bytes_(std::move(other.feed_bytes_)),
+      watch_(std::move(other.watch_)) {}
 
 Executable::~Executable() {
   if (!handle_) return;
@@ -216,7 +218,28 @@ std::vector<void*> Executable::stage() {
 uint64_t Executable::run() {
   uint64_t ticket = 0;
   session_->call("run", [&](TuttiError* e) { return session_->table_->run(handle_, &ticket, e); });
+  if (watch_ && watch_->thrown) std::rethrow_exception(std::exchange(watch_->thrown, nullptr));
   return ticket;
+}
+
+bool Executable::watch(const std::vector<std::string>& states, Ready ready) {
+  auto extension = find_extension<TuttiReady>(session_->table_->extensions, TUTTI_EXT_READY);
+  if (!extension.watch) return false;
+  watch_ = std::make_unique<Watch>(Watch{std::move(ready), nullptr});
+  std::vector<const char*> names;
+  for (const std::string& s : states) names.push_back(s.c_str());
+  TuttiReadySink sink = [](void* self, uint32_t state, const void* data) noexcept {
+    auto& watch = *static_cast<Watch*>(self);
+    if (!watch.thrown) try {
+        watch.ready(state, static_cast<const std::byte*>(data));
+      } catch (...) {
+        watch.thrown = std::current_exception();
+      }
+  };
+  session_->call("watch", [&](TuttiError* e) {
+    return extension.watch(handle_, names.data(), static_cast<uint32_t>(names.size()), watch_.get(), sink, e);
+  });
+  return true;
 }
 
 std::vector<KernelTime> Executable::times() {

@@ -2,6 +2,8 @@
 // every error is thrown as tutti::Error naming the device.
 #pragma once
 #include <cstddef>
+#include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -22,6 +24,10 @@ struct TUTTI_API KernelTime {
   std::string kernel, reason;           ///< reason: who declined the node before and why, or ""
 };
 
+/// Receives a state during a run: its index among the watched ones, and its memory on the host, which the rest of the
+/// run does not write.
+using Ready = std::function<void(size_t state, const std::byte* data)>;
+
 /// One compiled program. Must not outlive its session.
 class TUTTI_API Executable {
  public:
@@ -39,14 +45,22 @@ class TUTTI_API Executable {
   /// The times of the last run's kernels, ordered by start; waits for the run. Before the first run: the kernels that a
   /// run starts, in order, with zero times. Throws Error(invalid) if compile was called without `profiled`.
   std::vector<KernelTime> times();
+  /// From now on, run() calls `ready` with each of these states as soon as the run has its final value; run() rethrows
+  /// what it throws. Returns false if the plugin cannot. After prepare().
+  bool watch(const std::vector<std::string>& states, Ready ready);
 
  private:
   friend class Session;
+  struct Watch {
+    Ready ready;
+    std::exception_ptr thrown;
+  };
   Executable(Session* session, TuttiExecutable* handle, TuttiMemory memory, std::vector<size_t> feed_bytes);
   Session* session_;
   TuttiExecutable* handle_;
   TuttiMemory memory_;
   std::vector<size_t> feed_bytes_;
+  std::unique_ptr<Watch> watch_;
 };
 
 /// For one node of a checked program: accepted, or the reason why not.

@@ -196,7 +196,7 @@ struct World::Impl {
   std::string what;
   Clock::time_point step_began = Clock::now();
   double longest_step = 0, waited = 0, stopped = 0;
-  uint64_t sent = 0;
+  uint64_t sent = 0, early = 0;
 };
 
 World::World(const WorldOptions& options) : impl_(std::make_unique<Impl>(options)) {
@@ -209,6 +209,7 @@ int World::size() const { return impl_->size(); }
 const std::string& World::library() const { return impl_->library; }
 const std::vector<std::string>& World::hosts() const { return impl_->hosts; }
 uint64_t World::bytes_sent() const { return impl_->sent; }
+uint64_t World::bytes_early() const { return impl_->early; }
 double World::seconds_waited() const { return impl_->waited; }
 
 void World::at(int64_t step, const std::string& what) {
@@ -221,12 +222,17 @@ void World::at(int64_t step, const std::string& what) {
   impl_->thread.doing(step, what);
 }
 
-void World::all_reduce(std::span<float> values) {
-  impl_->wait(impl_->begin(TUTTI_ALL_REDUCE, TUTTI_F32, values.data(), values.data(), values.size_bytes()));
+uint64_t World::begin_all_reduce(std::span<float> values, bool early) {
+  impl_->early += early ? values.size_bytes() : 0;
+  return impl_->begin(TUTTI_ALL_REDUCE, TUTTI_F32, values.data(), values.data(), values.size_bytes());
 }
-void World::all_reduce(std::span<double> values) {
-  impl_->wait(impl_->begin(TUTTI_ALL_REDUCE, TUTTI_F64, values.data(), values.data(), values.size_bytes()));
+uint64_t World::begin_all_reduce(std::span<double> values, bool early) {
+  impl_->early += early ? values.size_bytes() : 0;
+  return impl_->begin(TUTTI_ALL_REDUCE, TUTTI_F64, values.data(), values.data(), values.size_bytes());
 }
+void World::wait(uint64_t transfer) { impl_->wait(transfer); }
+void World::all_reduce(std::span<float> values) { wait(begin_all_reduce(values)); }
+void World::all_reduce(std::span<double> values) { wait(begin_all_reduce(values)); }
 
 void World::all_reduce_ordered(std::span<float> values) { impl_->sum_in_order(values); }
 void World::all_reduce_ordered(std::span<double> values) { impl_->sum_in_order(values); }

@@ -35,6 +35,11 @@ class TUTTI_API World {
   /// Sums of all ranks, in place, in the library's own order.
   void all_reduce(std::span<float> values);
   void all_reduce(std::span<double> values);
+  /// Starts the same sum. The values belong to it until wait() has returned for the number that this returns. `early`:
+  /// this rank computes meanwhile.
+  uint64_t begin_all_reduce(std::span<float> values, bool early = false);
+  uint64_t begin_all_reduce(std::span<double> values, bool early = false);
+  void wait(uint64_t transfer);
   /// The same in one binary tree over the ranks, a power of two: the same bits whatever the library and the network.
   void all_reduce_ordered(std::span<float> values);
   void all_reduce_ordered(std::span<double> values);
@@ -56,6 +61,7 @@ class TUTTI_API World {
   void close();
 
   uint64_t bytes_sent() const;    ///< handed to the library for other ranks; an all_reduce counts once
+  uint64_t bytes_early() const;   ///< of them, handed over by begin_all_reduce() with `early`
   double seconds_waited() const;  ///< for transfers
 
  private:

@@ -59,6 +59,13 @@ class Plan(harness.Case):
         self.assertAlmostEqual(p["predicted"]["communication_ms"], 1000 * 2 * 3 * message, places=6)
         self.assertGreater(p["predicted"]["compute_ms"], 0)
         self.assertAlmostEqual(p["predicted"]["step_ms"], p["predicted"]["compute_ms"] + p["predicted"]["communication_ms"], places=6)
+        self.assertAlmostEqual(p["predicted"]["waiting_ms"], p["predicted"]["communication_ms"])  # this device reports no gradients early
+        large = self.planned("mlp", "--data", "synthetic:32:4:512:256", "--layers", "32,600,600,600,4", "--batch", "16", "--device",
+                             "onednn", "--no-search", "--world", "2", "--network", "40GB/s,1us")["onednn:0", "f32"]["predicted"]
+        self.assertLess(large["waiting_ms"], large["communication_ms"])
+        self.assertAlmostEqual(large["step_ms"], large["compute_ms"] + large["waiting_ms"], places=6)
+        ordered = self.planned(*args, "--reduce", "ordered")["reference:0", "f32"]["predicted"]
+        self.assertAlmostEqual(ordered["waiting_ms"], ordered["communication_ms"])
         sharded = self.planned(*args, "--shard", "optimizer")["reference:0", "f32"]
         self.assertAlmostEqual(sharded["predicted"]["communication_ms"], 1000 * (2 * 3 + 4 * 2) * message, places=6)
         self.assertIn("predicted for 4 ranks, not measured", self.done("plan", *args).stdout)

@@ -8,6 +8,7 @@
 #include "graph/ops.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
+#include "graph/passes/hoist.h"
 #include "graph/passes/simplify.h"
 #include "graph/verify.h"
 
@@ -186,6 +187,26 @@ TEST(Legalize, EveryDecompositionComputesWhatTheOpDoes) {
       }
     }
   }
+}
+
+TEST(Hoist, MovesLargeUpdatesBehindWhatTheyRead) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {4}}), w = g.feed("w", {DType::f32, {}});
+  Value first = exp(x), second = sqrt(first), small = sum(second, {0}), last = tanh(second);
+  {
+    Graph::Scope scope(g, "accumulate", Phase::update);
+    g.set_state("a", g.state("a", {DType::f32, {4}}) + first * w);
+    g.set_state("b", g.state("b", {DType::f32, {}}) + small * w);
+  }
+  g.set_state("y", last);
+  Graph h = hoist_updates(g, 4);
+  verify(h);
+  std::string ops;
+  for (const Node& n : h.nodes()) ops += std::string(n.op->name) + (n.phase == Phase::update ? "! " : " ");
+  EXPECT_EQ(ops, "exp mul! add! sqrt sum tanh mul! add! ");
+  std::map<std::string, Tensor> in = {{"x", ramp({4})}, {"w", ramp({})}, {"a", ramp({4})}, {"b", ramp({})}};
+  EXPECT_EQ(evaluate(h, in, {h.latest("a"), h.latest("b")})[0].at,
+            evaluate(g, in, {g.latest("a"), g.latest("b")})[0].at);
 }
 
 }  // namespace

@@ -78,6 +78,7 @@ class FakePlugin : public Plugin {
   const char* name() const override { return "fake"; }
   const char* version() const override { return "1"; }
   bool profiles() const override { return true; }
+  bool reports_ready() const override { return true; }
   std::vector<Device> devices() override {
     host_.log(2, "fake", "asked for devices");
     strike();
@@ -174,6 +175,26 @@ TEST(Negotiation, RangesBeforeAnything) {
   TuttiArray list = {};
   EXPECT_EQ(t->devices(&list, &e), TUTTI_INVALID);
   EXPECT_NE(std::string(e.message).find("call init first"), std::string::npos);
+}
+
+TEST_F(Table, StatesAreWatchedByNameOnce) {
+  auto ready = find_extension<TuttiReady>(t->extensions, TUTTI_EXT_READY);
+  ASSERT_NE(ready.watch, nullptr);
+  ASSERT_NE(find_extension<TuttiProfile>(t->extensions, TUTTI_EXT_PROFILE).times, nullptr) << "beside the others";
+  ASSERT_NE(find_extension<TuttiNative>(t->extensions, TUTTI_EXT_NATIVE).state, nullptr);
+  TuttiExecutable* x = compiled();
+  TuttiReadySink sink = [](void*, uint32_t, const void*) {};
+  const std::string state = program.raw().states.count ? element_of<TuttiState>(program.raw().states, 0).name : "";
+  const char *one[] = {state.c_str()}, *twice[] = {state.c_str(), state.c_str()}, *other[] = {"other"},
+             *null[] = {nullptr};
+  expect(ready.watch(x, one, 1, nullptr, sink, &e), TUTTI_INVALID, "call prepare first");
+  ASSERT_EQ(t->prepare(x, &e), TUTTI_OK);
+  expect(ready.watch(x, nullptr, 1, nullptr, sink, &e), TUTTI_INVALID, "the array of states is NULL");
+  expect(ready.watch(x, null, 1, nullptr, sink, &e), TUTTI_INVALID, "a state's name is NULL");
+  expect(ready.watch(x, one, 1, nullptr, nullptr, &e), TUTTI_INVALID, "the function is NULL");
+  expect(ready.watch(x, other, 1, nullptr, sink, &e), TUTTI_INVALID, "no state 'other'");
+  expect(ready.watch(x, twice, 2, nullptr, sink, &e), TUTTI_INVALID, "given twice");
+  expect(ready.watch(x, one, 1, nullptr, sink, &e), TUTTI_DECLINED, "does not report states during a run");
 }
 
 TEST_F(Table, TimesAreOfTheLastRunWhereCompileWasAskedForThem) {

@@ -2,9 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
 
 #include "graph/functions.h"
+#include "graph/lower/group.h"
 #include "graph/ops.h"
 #include "tests/train/devices.h"
 #include "tests/train/files.h"
@@ -130,6 +135,79 @@ TEST_P(AccumulationTest, TakesTheActivationsOfOnePart) {
   t.evaluate(many.test);
   EXPECT_EQ(parts.peak, t.peak_bytes());
   EXPECT_EQ(parts.peak, t.planned_bytes());
+}
+
+/// The part of a step of three layers of 256 by 256, so that every weight's gradient is large.
+struct ThreeLayers {
+  data::Split data = data::synthetic({256}, 256, 32, 8);
+  Programs programs{classification(nn::Sequential{nn::Linear(256), nn::Relu(), nn::Linear(256), nn::Linear(256)})};
+  InputLayout form = form_of(data.train, "train", false);
+  ModelSignature declared = programs.declare(form);
+  Graph part = programs.accumulation(form, 16);
+  std::vector<std::string> sums() const {
+    std::vector<std::string> names;
+    for (const nn::Parameter& p : declared.parameters)
+      if (p.type.shape.size() == 2) names.push_back("accumulated." + p.name);
+    return names;
+  }
+};
+
+TEST(Accumulation, LargeGradientsAreAddedWhileTheBackwardPassGoesOn) {
+  ThreeLayers three;
+  const Graph g = group(three.part).graph;
+  size_t last_product = 0;
+  std::map<ValueId, size_t> producer;
+  for (size_t k = 0; k < g.nodes().size(); ++k) {
+    for (ValueId v : g.nodes()[k].results) producer[v] = k;
+    if (g.nodes()[k].op == &matmul_op) last_product = k;
+  }
+  const std::vector<std::string> sums = three.sums();
+  ASSERT_EQ(sums.size(), 3u);
+  std::vector<size_t> added;
+  for (const std::string& name : sums)
+    for (const State& s : g.states())
+      if (s.name == name) added.push_back(producer.at(s.after));
+  EXPECT_LT(added[2], added[1]);
+  EXPECT_LT(added[1], last_product);
+  EXPECT_LT(last_product, added[0]);
+}
+
+TEST(Accumulation, ADeviceReportsStatesWithTheirFinalValues) {
+  ThreeLayers three;
+  Runner runner(select_device("onednn:0"));
+  std::unique_ptr<CompiledGraph> first = runner.compile(three.programs.initialization(three.declared)),
+                                 part = runner.compile(three.part);
+  first->prepare();
+  part->prepare();
+  runner.write("seed", std::array<uint32_t, 2>{1, 0}.data(), 8);
+  first->run([](const std::string&, void*) {});
+  const std::vector<std::string> sums = three.sums();
+  std::vector<size_t> order;
+  std::vector<std::vector<std::byte>> seen(sums.size());
+  const size_t bytes = size_t{256} * 256 * 4;
+  ASSERT_TRUE(part->watch(sums, [&](size_t state, const std::byte* data) {
+    order.push_back(state);
+    seen[state].assign(data, data + bytes);
+  }));
+  std::vector<int32_t> samples(16);
+  std::iota(samples.begin(), samples.end(), 0);
+  auto fill = [&](const std::string& feed, void* to) {
+    if (feed == "draw")
+      std::memset(to, 0, sizeof(int32_t));
+    else
+      three.data.train.read(feed, samples, to);
+  };
+  for (int run = 1; run <= 2; ++run) {
+    runner.wait(part->run(fill));
+    EXPECT_EQ(order, (std::vector<size_t>{2, 1, 0}));
+    for (size_t k = 0; k < sums.size(); ++k) EXPECT_EQ(runner.read(sums[k]).bytes, seen[k]) << sums[k];
+    order.clear();
+  }
+  ASSERT_TRUE(part->watch(sums, [](size_t, const std::byte*) { throw invalid("not now"); }));
+  expect_parts(message_of([&] { part->run(fill); }), {"not now"});
+  ASSERT_TRUE(part->watch({}, nullptr));
+  runner.wait(part->run(fill));
+  EXPECT_FALSE(Runner(select_device("reference:0")).compile(three.part)->watch(sums, nullptr));
 }
 
 TEST(Accumulation, PartsMustBeEqual) {

@@ -28,6 +28,19 @@ class Runs(ranks.Case):
         self.assertIn("Open MPI", two["world"]["library"])
         self.assertGreater(two["world"]["seconds_waited"], 0)
 
+    def test_large_gradients_travel_early(self):
+        args = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,600,600,300,4", "--batch", "16", "--steps", "20"]
+        one = self.trained(1, *args, *FAST)
+        large = 4 * (600 * (32 + 600 + 300))  # weights of at least 2^14 elements; the loss and all else travel at the end
+        for n, more, parts in ((2, [], 1), (2, ["--accumulate", "2"], 2)):
+            two = self.trained(n, *args, *FAST, *more)
+            for a, b in zip(one["losses"], two["losses"], strict=True):
+                self.assertAlmostEqual(a, b, delta=2e-5)
+            self.assertEqual(two["world"]["bytes_early"], 20 * large)
+            self.assertLess(20 * large, two["world"]["bytes_sent"])
+        mixed = self.trained(2, *args[:-1], "2", "--device", "onednn,reference")  # rank 0's device reports early
+        self.assertGreater(mixed["world"]["bytes_early"], 0)
+
     def test_in_float64_to_the_last_digits(self):
         args = ["mlp", "--data", "synthetic:8:3:60:20", "--layers", "8,5,3", "--batch", "12", "--steps", "5", "--device",
                 "reference", "--precision", "f64"]

@@ -2,130 +2,200 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "core/base/option_text.h"
 #include "core/world/ordered.h"
 #include "core/world/world.h"
+#include "train/run/gradient_buckets.h"
 #include "train/run/plan.h"
 
 namespace tutti {
-
 struct GradientSum::Sums {
   virtual ~Sums() = default;
+  virtual void watch(CompiledGraph&) {}
   virtual void begin() = 0;
-  virtual void part_done(bool ran) = 0;
+  virtual void part_begins(bool) {}
+  virtual void part_done(bool) {}
   virtual StepVotes finish(StepVotes mine) = 0;
 };
 
-/// T: the element type of gradients, loss and weight.
+/// In one binary tree over the parts of all ranks.
 template <class T>
-struct GradientSum::SumsOf : Sums {
-  explicit SumsOf(DeviceModel& m) : model(m), world(m.options().world.get()), ordered(m.options().reduce == "ordered") {
-    states = Programs::accumulated(*model.declared(), model.options().precision);
-    gradients = elements();
-    for (const nn::Parameter& p : model.declared()->buffers) {
-      if (!ordered) break;
-      if (p.type.dtype != states.front().second.dtype)
+struct GradientSum::Ordered : Sums {
+  struct State {
+    std::string name;
+    size_t at, bytes;  ///< the first element among those of all states
+  };
+
+  explicit Ordered(DeviceModel& m) : model(m), world(m.options().world.get()) {
+    auto accumulated = Programs::accumulated(*m.declared(), m.options().precision);
+    for (const auto& [name, type] : accumulated) add(name, type);
+    gradients = count;
+    for (const nn::Parameter& p : m.declared()->buffers) {
+      if (p.type.dtype != accumulated.front().second.dtype)
         throw invalid_option(
             "reduce", "ordered",
             fmt::format("'{}' is {}, and only floating point numbers have a mean over the parts of a batch", p.name,
                         to_string(p.type)),
             option_text("reduce", "fast") + ", where rank 0's count");
-      states.emplace_back(p.name, p.type);
+      add(p.name, p.type);
     }
-    count = elements();
     start.resize(count);
   }
 
-  size_t elements() const {
-    size_t sum = 0;
-    for (const auto& [name, type] : states) sum += static_cast<size_t>(num_elements(type.shape));
-    return sum;
+  void add(const std::string& name, const TensorType& type) {
+    states.push_back({name, count, num_bytes(type)});
+    count += static_cast<size_t>(num_elements(type.shape));
   }
-
-  /// Calls f(state, place among all elements).
-  template <class F>
-  void each(F f) {
-    size_t at = 0;
-    for (const auto& [name, type] : states) {
-      f(name, at, num_bytes(type));
-      at += static_cast<size_t>(num_elements(type.shape));
-    }
-  }
-
-  std::vector<T> read() {
-    std::vector<T> all(count);
-    each([&](const std::string& name, size_t at, size_t bytes) { model.runner.read(name, all.data() + at, bytes); });
-    return all;
-  }
-
+  void read(const State& s, std::vector<T>& to) { model.runner.read(s.name, to.data() + s.at, s.bytes); }
   void write(const std::vector<T>& all) {
-    each([&](const std::string& name, size_t at, size_t bytes) { model.runner.write(name, all.data() + at, bytes); });
+    for (const State& s : states) model.runner.write(s.name, all.data() + s.at, s.bytes);
   }
 
   void begin() override {
     ran_parts = 0;
-    if (count > gradients)
-      each([&](const std::string& name, size_t at, size_t bytes) {
-        if (at >= gradients) model.runner.read(name, start.data() + at, bytes);
-      });
+    for (const State& s : states)
+      if (s.at >= gradients) read(s, start);
   }
 
   void part_done(bool ran) override {
-    if (!ordered) return;
-    parts.add(ran ? read() : std::vector<T>(count));
-    if (ran) write(start);
+    std::vector<T> part(count);
+    if (ran) {
+      for (const State& s : states) read(s, part);
+      write(start);
+    }
+    parts.add(std::move(part));
     ran_parts += ran;
   }
 
   StepVotes finish(StepVotes mine) override {
-    std::vector<T> all = ordered ? parts.take() : read();
+    std::vector<T> all = parts.take();
     StepVotes votes = mine;
     auto total = static_cast<T>(ran_parts);
     if (world) {
-      all.push_back(mine.stop);
-      all.push_back(mine.look);
-      all.push_back(total);
-      ordered ? world->all_reduce_ordered(std::span(all)) : world->all_reduce(std::span(all));
+      for (T vote : {T(mine.stop), T(mine.look), total}) all.push_back(vote);
+      world->all_reduce_ordered(std::span(all));
       votes = {.stop = all[count] > 0, .look = all[count + 1] > 0};
       total = all[count + 2];
     }
     for (size_t i = gradients; i < count; ++i) all[i] /= total;
     write(all);
-    if (world && !ordered) share_buffers();
     return votes;
+  }
+
+  DeviceModel& model;
+  World* world;
+  std::vector<State> states;        // gradients, loss, weight, running statistics
+  size_t gradients = 0, count = 0;  // elements: without, and with running statistics
+  std::vector<T> start;             // what every part of a step begins with
+  int64_t ran_parts = 0;
+  PairwiseSum<T> parts;
+};
+
+/// By the world's library, in GradientBuckets. What the device reports early travels while it computes.
+template <class T>
+struct GradientSum::Fast : Sums {
+  explicit Fast(DeviceModel& m)
+      : model(m),
+        world(*m.options().world),
+        layout(*m.declared(), m.options().precision),
+        missing(layout.buckets.size()),
+        transfers(layout.buckets.size()),
+        have(layout.states.size()),
+        all(layout.elements + votes) {}
+
+  /// The library may still write to buffers of transfers that an error has interrupted.
+  ~Fast() override {
+    if (begun > 0) new std::vector<T>(std::move(all));
+  }
+
+  void watch(CompiledGraph& program) override {
+    program.watch(layout.early(), [this](size_t k, const std::byte* data) {
+      if (!last_part) return;
+      std::memcpy(all.data() + layout.states[k].at, data, layout.states[k].bytes);
+      arrived(k);
+      send();
+    });
+  }
+
+  void begin() override {
+    last_part = false;
+    have.assign(have.size(), false);
+    for (size_t b = 0; b < missing.size(); ++b) missing[b] = layout.buckets[b].count;
+    ++missing.back();  // the votes
+  }
+  void part_begins(bool last) override { last_part = last; }
+
+  void arrived(size_t k) {
+    have[k] = true;
+    --missing[layout.states[k].bucket];
+  }
+  /// Begins the buckets that are complete, in order.
+  void send() {
+    for (; begun < missing.size() && missing[begun] == 0; ++begun) {
+      const GradientBucket& b = layout.buckets[begun];
+      size_t count = b.elements + (begun + 1 == missing.size() ? votes : 0);
+      transfers[begun] = world.begin_all_reduce(std::span(all).subspan(b.at, count), last_part);
+    }
+  }
+
+  StepVotes finish(StepVotes mine) override {
+    last_part = false;
+    for (size_t k = 0; k < have.size(); ++k)
+      if (!have[k]) {
+        model.runner.read(layout.states[k].name, all.data() + layout.states[k].at, layout.states[k].bytes);
+        arrived(k);
+        send();
+      }
+    T* vote = all.data() + layout.elements;
+    vote[0] = T(mine.stop);
+    vote[1] = T(mine.look);
+    --missing.back();
+    send();
+    for (uint64_t transfer : transfers) world.wait(transfer);
+    begun = 0;
+    for (const auto& s : layout.states) model.runner.write(s.name, all.data() + s.at, s.bytes);
+    share_buffers();
+    return {.stop = vote[0] > 0, .look = vote[1] > 0};
   }
 
   /// Running statistics are rank 0's, as in PyTorch's DistributedDataParallel.
   void share_buffers() {
     for (const nn::Parameter& p : model.declared()->buffers) {
       HostTensor t{p.type, std::vector<std::byte>(num_bytes(p.type))};
-      if (world->rank() == 0) t = model.read(p.name);
-      world->broadcast(t.bytes);
-      if (world->rank() != 0) model.runner.write(p.name, t.bytes.data(), t.bytes.size());
+      if (world.rank() == 0) t = model.read(p.name);
+      world.broadcast(t.bytes);
+      if (world.rank() != 0) model.runner.write(p.name, t.bytes.data(), t.bytes.size());
     }
   }
 
+  static constexpr size_t votes = 2;  // elements behind those of the states
   DeviceModel& model;
-  World* world;
-  bool ordered;
-  std::vector<std::pair<std::string, TensorType>> states;  // gradients, loss, weight; in order also running statistics
-  size_t gradients = 0, count = 0;                         // elements: without, and with running statistics
-  std::vector<T> start;                                    // what every part of a step begins with
-  int64_t ran_parts = 0;
-  PairwiseSum<T> parts;
+  World& world;
+  GradientBuckets layout;
+  std::vector<size_t> missing;      // per bucket: states (and votes) that are not in `all` yet
+  std::vector<uint64_t> transfers;  // per bucket
+  std::vector<bool> have;           // per state: whether it is in `all`
+  std::vector<T> all;               // this rank's values, then the sums
+  size_t begun = 0;                 // buckets that travel
+  bool last_part = false;
 };
 
 bool GradientSum::needed(const TrainerOptions& options) { return options.world || options.reduce == "ordered"; }
 
 GradientSum::GradientSum(DeviceModel& model) {
-  if (master_dtype(model.options().precision) == DType::f64)
-    sums_ = std::make_unique<SumsOf<double>>(model);
+  const bool f64 = master_dtype(model.options().precision) == DType::f64;
+  if (model.options().reduce == "ordered")
+    sums_ = f64 ? std::unique_ptr<Sums>(new Ordered<double>(model)) : std::make_unique<Ordered<float>>(model);
   else
-    sums_ = std::make_unique<SumsOf<float>>(model);
+    sums_ = f64 ? std::unique_ptr<Sums>(new Fast<double>(model)) : std::make_unique<Fast<float>>(model);
 }
 GradientSum::~GradientSum() = default;
 
+void GradientSum::watch(CompiledGraph& program) { sums_->watch(program); }
 void GradientSum::begin() { sums_->begin(); }
+void GradientSum::part_begins(bool last) { sums_->part_begins(last); }
 void GradientSum::part_done(bool ran) { sums_->part_done(ran); }
 StepVotes GradientSum::finish(StepVotes mine) { return sums_->finish(mine); }
 

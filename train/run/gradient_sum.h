@@ -1,6 +1,7 @@
 // The sum of what the parts of a step accumulated, over the parts of this process in order and over the ranks of a
 // world: read from the device, added up on the host, and written back before the update. In order, all parts of a step
-// begin with the same running statistics, and the step's are their mean.
+// begin with the same running statistics, and the step's are their mean. Otherwise gradients that the device reports
+// early (tutti.ready) are sent while it computes the rest of the last part.
 #pragma once
 #include <memory>
 
@@ -21,8 +22,13 @@ class GradientSum {
   /// The model's signature must be known.
   explicit GradientSum(DeviceModel& model);
   ~GradientSum();
+  /// Before the first run of a training program: its gradients may be sent early. It must not run after this object is
+  /// destroyed.
+  void watch(CompiledGraph& program);
   /// Before the first part of a step.
   void begin();
+  /// Before each part with samples; `last`: of this rank.
+  void part_begins(bool last);
   /// Behind each part of this rank; `ran`: else it had no samples.
   void part_done(bool ran);
   /// Behind the last: the states are the sums of all ranks.
@@ -31,7 +37,9 @@ class GradientSum {
  private:
   struct Sums;
   template <class T>
-  struct SumsOf;
+  struct Ordered;
+  template <class T>
+  struct Fast;
   std::unique_ptr<Sums> sums_;
 };
 

@@ -118,6 +118,10 @@ uint64_t CompiledGraph::run(const Fill& fill) {
   return last;
 }
 
+bool CompiledGraph::watch(const std::vector<std::string>& states, Ready ready) {
+  return parts_.size() == 1 && parts_[0].place == 0 && parts_[0].executable.watch(states, std::move(ready));
+}
+
 uint64_t CompiledGraph::run(const HostTensors& feeds) {
   HostViews views;
   for (const auto& [name, tensor] : feeds) views.emplace(name, view(tensor));

@@ -51,6 +51,8 @@ class TUTTI_API CompiledGraph {
   /// Runs with a tensor for every feed. Throws Error for a feed that is missing, unknown, or of another type.
   uint64_t run(const HostTensors& feeds);
   uint64_t run(const HostViews& feeds);
+  /// See Executable::watch; false also if it runs in parts. After prepare().
+  bool watch(const std::vector<std::string>& states, Ready ready);
   const FallbackReport& fallback() const { return fallback_; }
   const CostEstimate& cost() const { return cost_; }  ///< of one run
 

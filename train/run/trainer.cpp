@@ -159,6 +159,8 @@ struct Trainer::Impl {
     BatchParts parts(set.size() - position.sample, own_batch(), count, options.keep_last);
     auto program = [&](int64_t size) { return size ? model.program(DeviceModel::Kind::training, set, size) : nullptr; };
     Training training{program(parts.whole), program(parts.last)};
+    for (const auto& p : {training.whole, training.last})
+      if (sum && p) sum->watch(*p->step);
     if (options.shard == "optimizer" && !exchange) {
       exchange.emplace(model);
       if (options.mixed) model.share();
@@ -193,6 +195,7 @@ struct Trainer::Impl {
       DeviceModel::Program* p = (count == size ? training.whole : training.last).get();
       if (!p) throw Error(Code::internal, fmt::format("no program is compiled for a batch of {}", count));
       Samples part{static_cast<size_t>(first), static_cast<size_t>(count)};
+      if (sum) sum->part_begins(first + size >= std::min(size * options.accumulate, batch.valid));
       ticket = p->step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
           fill_rate(to);

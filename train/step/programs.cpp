@@ -24,6 +24,7 @@
 #include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 #include "graph/ops/uniform.h"
+#include "graph/passes/hoist.h"
 #include "graph/passes/recompute.h"
 #include "train/step/clip.h"
 #include "train/step/limits.h"
@@ -353,7 +354,7 @@ Graph Programs::accumulation(const InputLayout& form, int64_t batch_size) const 
   for (size_t k = 0; k < b.parameters.size(); ++k) add(b.parameters[k].name, b.gradients[k] * b.weight);
   add("loss", b.loss * b.weight);
   add("weight", b.weight);
-  return recomputed(std::move(g));
+  return hoist_updates(recomputed(std::move(g)), large_gradient);
 }
 
 std::vector<std::pair<std::string, TensorType>> Programs::accumulated(const ModelSignature& declared,
