@@ -87,8 +87,8 @@ class CpuExecutable : public sdk::Executable {
     kernels::SignalsHeld held;
     OpenMp::get().set_threads(shared_.threads);
     kernels::ComputeScope computing(shared_.threads, shared_.cpus);
-    std::optional<kernels::FlushDenormals>
-        flush;  // threads of an OpenMP runtime may be the user's: they keep their mode
+    std::optional<kernels::FlushDenormals> flush;
+    // threads of an OpenMP runtime may be the user's: they keep their mode
     if (OpenMp::get().why_not_ours().empty()) flush.emplace();
     mark();
     auto final = finals_.begin();
