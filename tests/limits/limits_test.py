@@ -11,11 +11,12 @@ import harness  # noqa: E402
 from harness import environment  # noqa: E402
 
 # Ops whose kernels differ between cards: many buffers, groups of 256, shared memory, parts of words.
-OPS = "lstm,gru,matmul,conv2d,softmax,sum,argmax,transpose,adamw,quantized_matmul"
+OPS = {"vulkan": "lstm_recurrence,lstm_recurrence_grad,gru_recurrence_grad,matmul", "opencl": "argmax,layer_norm,adam"}
 
 
 def within(api, card):
-    return environment(**{f"TUTTI_{api.upper()}_LIMITS": str(card), "TUTTI_CACHE": os.environ["LIMITS_CACHE"]})
+    return environment(**{f"TUTTI_{api.upper()}_LIMITS": str(card), "TUTTI_CACHE": os.environ["LIMITS_CACHE"],
+                          "TUTTI_PLUGINS": f"{api},reference"})
 
 
 class Limits(harness.Case):
@@ -30,9 +31,9 @@ class Limits(harness.Case):
         env = within(api, card)
         device = self.device(api, env)
         self.assertIn(f"with the limits of '{json.loads(card.read_text())['card']}' ({name}.json)", device["driver"])
-        result = self.json("parity", "--quick", "--ops", OPS, "--jobs", "0", "--device", f"{api}:0", env=env)
+        result = self.json("parity", "--quick", "--ops", OPS[api], "--jobs", "0", "--device", f"{api}:0", env=env)
         self.assertEqual((result["failures"], result["unsupported"]), ([], []))
-        self.assertGreater(result["devices"][0]["pass"], 20)
+        self.assertGreater(result["devices"][0]["pass"], 9)
         return result
 
     def test_vulkan_on_a_raspberry_pi(self):
