@@ -32,7 +32,6 @@ using KernelSource = codegen::KernelSource;
 struct Traits : codegen::Target {
   uint64_t max_allocation_bytes = ~0ull;  ///< the largest allocation
   uint64_t memory_bytes = ~0ull;          ///< all of the device's memory; ~0: unknown
-  uint32_t max_arguments = 16;            ///< maximum number of buffers of one kernel
   bool double_buffered_uploads = false;   ///< uploads go through separate device memory while a step is still running
   uint32_t alignment = 256;               ///< of argument offsets in bytes; a power of two, at least 16
   const Library* library = nullptr;       ///< vendor library (sdk/library.h), or null; must live as long as the driver

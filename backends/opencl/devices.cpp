@@ -6,9 +6,11 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <sstream>
 
 #include "backends/opencl/icd.h"
+#include "sdk/limits.h"
 #include "sdk/shortage.h"
 
 namespace tutti::opencl {
@@ -90,9 +92,9 @@ uint32_t subgroup_of(const cl::Device& device) {
 
 /// "" or the reason why kernels cannot run on the device.
 std::string unusable(const cl::Device& device) {
-  int major = 0, minor = 0;
+  unsigned major = 0, minor = 0;
   std::string version = device.getInfo<CL_DEVICE_VERSION>();  // "OpenCL 3.0 …"
-  if (std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
+  if (std::sscanf(version.c_str(), "OpenCL %u.%u", &major, &minor) != 2 || major * 10 + minor < 12)
     return fmt::format("it supports '{}', but OpenCL 1.2 is needed", version);
   if (!device.getInfo<CL_DEVICE_AVAILABLE>()) return "its driver reports it as not available";
   if (!device.getInfo<CL_DEVICE_COMPILER_AVAILABLE>()) return "its driver has no compiler";
@@ -100,8 +102,52 @@ std::string unusable(const cl::Device& device) {
   return "";
 }
 
-Found describe(const cl::Platform& platform, const std::string& platform_name, const cl::Device& device) {
-  Found f{platform, device, {}};
+/// Sets the traits and info of a usable device, lowered to the limits.
+void fill_traits(Found& f, sdk::Limits& limits) {
+  const cl::Device& device = f.device;
+  auto most = [&](const char* key, auto value) {
+    limits.at_most(key, value);
+    return value;
+  };
+  constexpr const char *gpus[] = {"CL_DEVICE_TYPE_GPU"}, *others[] = {"CL_DEVICE_TYPE_CPU"};
+  bool like_gpu = limits.is_gpu("CL_DEVICE_TYPE", gpus, others);
+  sdk::Traits& t = f.traits;
+  t.language = &sdk::Language::opencl_c();
+  t.cpu_like = is_cpu(device) && !like_gpu;
+  t.byte_storage = true;
+  t.half_storage = true;  // as 16-bit integers; f16 arithmetic would need cl_khr_fp16
+  size_t items = most("CL_DEVICE_MAX_WORK_GROUP_SIZE", device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
+  std::vector<size_t> sizes = device.getInfo<CL_DEVICE_MAX_WORK_ITEM_SIZES>();
+  sizes.resize(3, 1);
+  limits.at_most("CL_DEVICE_MAX_WORK_ITEM_SIZES", std::span(sizes));
+  t.max_local = static_cast<uint32_t>(std::min({items, sizes[0], size_t{1} << 16}));
+  t.subgroup = subgroup_of(device);
+  t.compute_units = std::max(1u, most("CL_DEVICE_MAX_COMPUTE_UNITS", device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>()));
+  t.local_bytes = most("CL_DEVICE_LOCAL_MEM_SIZE", device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>());
+  t.max_allocation_bytes = most("CL_DEVICE_MAX_MEM_ALLOC_SIZE", device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>());
+  t.max_buffer_bytes = t.max_allocation_bytes;
+  // A buffer argument is a pointer.
+  size_t parameters = most("CL_DEVICE_MAX_PARAMETER_SIZE", device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>());
+  t.max_arguments = static_cast<uint32_t>(std::clamp<size_t>(parameters / 8, 16, 128));
+  t.memory_bytes = f.info.memory_total = most("CL_DEVICE_GLOBAL_MEM_SIZE", f.info.memory_total);
+  f.info.memory_free = std::min(f.info.memory_free, f.info.memory_total);
+  cl_uint bits = device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>();
+  limits.at_least("CL_DEVICE_MEM_BASE_ADDR_ALIGN", bits);
+  t.alignment = std::bit_ceil(std::max(64u, bits / 8));
+  f.correctly_rounded = (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  limits.feature("CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT", f.correctly_rounded);
+  // Kernels are OpenCL C 1.2, use no images and compute f16 in f32; times have the resolution that they have.
+  limits.unused(
+      {"CL_DEVICE_VERSION", "CL_DEVICE_IMAGE_SUPPORT", "CL_DEVICE_PROFILING_TIMER_RESOLUTION", "cl_khr_fp16"});
+  t.identity =
+      fmt::format("{} | {} | {} | {} | {}", trimmed(f.platform.getInfo<CL_PLATFORM_NAME>()),
+                  trimmed(f.platform.getInfo<CL_PLATFORM_VERSION>()), trimmed(device.getInfo<CL_DEVICE_NAME>()),
+                  trimmed(device.getInfo<CL_DEVICE_VERSION>()), trimmed(device.getInfo<CL_DRIVER_VERSION>()));
+}
+
+Found describe(const cl::Platform& platform, const std::string& platform_name, const cl::Device& device,
+               sdk::Limits limits, const Log& log) {
+  Found f{platform, device, {}, {}};
   f.info.name = platform_name;
   try {
     f.info.name = fmt::format("{}: {}", platform_name, trimmed(device.getInfo<CL_DEVICE_NAME>()));
@@ -117,6 +163,12 @@ Found describe(const cl::Platform& platform, const std::string& platform_name, c
     if (has_extension(device, "cl_khr_device_uuid"))
       f.info.uuid = ask<std::array<uint8_t, 16>>(device, uuid_khr).value_or(f.info.uuid);
     f.info.unusable = unusable(device);
+    if (f.info.unusable.empty()) fill_traits(f, limits);
+    if (f.info.unusable.empty() && limits.on()) {
+      limits.check_keys();
+      log(1, limits.summary(f.info.name));
+      f.info.driver += ", with " + limits.name();
+    }
   } catch (const cl::Error& e) {
     f.info.unusable = fmt::format("its driver reports an error: {}: {}", e.what(), code_text(e.err()));
   }
@@ -130,7 +182,8 @@ Found broken(const std::string& name, const std::string& why) {
   return f;
 }
 
-void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& platform) {
+void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& platform, const sdk::Limits& limits,
+                  const Log& log) {
   std::string name = fmt::format("OpenCL platform {}", number);
   try {
     name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
@@ -141,7 +194,7 @@ void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& pl
       if (e.err() != CL_DEVICE_NOT_FOUND) throw;
     }
     if (devices.empty()) out.push_back(broken(name, "its driver lists no device"));
-    for (const cl::Device& device : devices) out.push_back(describe(platform, name, device));
+    for (const cl::Device& device : devices) out.push_back(describe(platform, name, device, limits, log));
   } catch (const cl::Error& e) {
     out.push_back(broken(name, fmt::format("its driver reports an error: {}: {}", e.what(), code_text(e.err()))));
   }
@@ -156,7 +209,7 @@ bool has_extension(const cl::Device& device, const std::string& name) {
   return false;
 }
 
-std::vector<Found> find_devices(const std::function<void(const std::string&)>& note) {
+std::vector<Found> find_devices(const Log& log) {
   const char* install =
       "install an OpenCL driver (ICD): pocl-opencl-icd runs OpenCL on the CPU; GPU drivers include their own";
   std::vector<Found> out;
@@ -173,39 +226,22 @@ std::vector<Found> find_devices(const std::function<void(const std::string&)>& n
     std::string why = fmt::format("no OpenCL platform{}", folder ? fmt::format(" in OCL_ICD_VENDORS={}", folder) : "");
     for (const BrokenIcd& icd : icds) why += fmt::format("; {}: {}", icd.file, icd.why);
     why += fmt::format(" ({})", install);
-    note(why);
+    log(2, why);
     return {broken("OpenCL", why)};
   }
-  for (size_t k = 0; k < platforms.size(); ++k) add_platform(out, k, platforms[k]);
+  try {
+    const sdk::Limits limits("TUTTI_OPENCL_LIMITS", "opencl");
+    for (size_t k = 0; k < platforms.size(); ++k) add_platform(out, k, platforms[k], limits, log);
+  } catch (const Error& e) {
+    log(2, e.what());
+    return {broken("OpenCL", fmt::format("{}; {}", e.what(), e.remedy))};
+  }
   for (const BrokenIcd& icd : icds) out.push_back(broken(fmt::format("OpenCL driver {}", icd.file), icd.why));
   // Unusable devices come last, so that they do not affect the numbering of usable ones.
   std::stable_partition(out.begin(), out.end(), [](const Found& f) { return f.info.unusable.empty(); });
   for (const Found& f : out)
-    if (!f.info.unusable.empty()) note(fmt::format("{}: {}", f.info.name, f.info.unusable));
+    if (!f.info.unusable.empty()) log(2, fmt::format("{}: {}", f.info.name, f.info.unusable));
   return out;
-}
-
-sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device) {
-  sdk::Traits t;
-  t.language = &sdk::Language::opencl_c();
-  t.cpu_like = is_cpu(device);
-  t.byte_storage = true;
-  t.half_storage = true;  // as 16-bit integers; f16 arithmetic would need cl_khr_fp16
-  t.max_local = static_cast<uint32_t>(std::min<size_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>(), 1u << 16));
-  t.subgroup = subgroup_of(device);
-  t.compute_units = std::max(1u, device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
-  t.local_bytes = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
-  t.max_allocation_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
-  t.max_buffer_bytes = t.max_allocation_bytes;
-  // A buffer argument is a pointer.
-  t.max_arguments =
-      static_cast<uint32_t>(std::clamp<size_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>() / 8, 16, 128));
-  t.memory_bytes = memory_of(device);
-  t.alignment = std::bit_ceil(std::max(64u, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8));
-  t.identity = fmt::format("{} | {} | {} | {} | {}", trimmed(platform.getInfo<CL_PLATFORM_NAME>()),
-                           trimmed(platform.getInfo<CL_PLATFORM_VERSION>()), trimmed(device.getInfo<CL_DEVICE_NAME>()),
-                           trimmed(device.getInfo<CL_DEVICE_VERSION>()), trimmed(device.getInfo<CL_DRIVER_VERSION>()));
-  return t;
 }
 
 }  // namespace tutti::opencl

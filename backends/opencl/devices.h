@@ -9,19 +9,24 @@
 
 namespace tutti::opencl {
 
-/// One device of one platform. `info.unusable` is set if it cannot be opened; `device` may then be null.
+/// One device of one platform. `info.unusable` is set if it cannot be opened; `device` may then be null, and the rest
+/// is not set.
 struct Found {
   cl::Platform platform;
   cl::Device device;
   sdk::Device info;
+  sdk::Traits traits;              ///< for kernels and cache keys
+  bool correctly_rounded = false;  ///< offers correctly rounded division and square root
 };
 
-/// Every device of every platform, in the loader's order. Never throws for driver errors: a failing platform becomes
-/// one unusable entry; without any platform there is one entry with the reason. `note` receives skipped items.
-std::vector<Found> find_devices(const std::function<void(const std::string&)>& note);
+/// Receives a level (0: error, 1: warning, 2: info) and a text.
+using Log = std::function<void(int, const std::string&)>;
 
-/// Traits of a usable device from its driver, for kernels and cache keys. Throws cl::Error.
-sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device);
+/// Every device of every platform, in the loader's order. Never throws for driver errors: a failing platform becomes
+/// one unusable entry; without any platform there is one entry with the reason. Values are lowered to the limits of
+/// TUTTI_OPENCL_LIMITS, which is logged as a warning; if the file is damaged, that is the reason of the only entry.
+/// `log` receives skipped items and this warning.
+std::vector<Found> find_devices(const Log& log);
 
 /// Whether the device's extensions list `name`.
 bool has_extension(const cl::Device& device, const std::string& name);

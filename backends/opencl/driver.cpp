@@ -33,8 +33,8 @@ void Driver::alive() const {
 
 Driver::Driver(const Found& found, const sdk::Host& host) : host_(host), name_(found.info.name), device_(found.device) {
   call("opening the device", [&] {
-    traits_ = traits_of(found.platform, device_);
-    correctly_rounded_ = (device_.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+    traits_ = found.traits;
+    correctly_rounded_ = found.correctly_rounded;
     caches_itself_ = caches_itself(found.platform);
     context_ = cl::Context(device_);
     queue_ = cl::CommandQueue(context_, device_);

@@ -31,7 +31,7 @@ class OpenclPlugin : public sdk::RenderedPlugin {
   void shutdown() override { pocl_cache_.reset(); }
 
   std::vector<sdk::Device> devices() override {
-    found_ = find_devices([&](const std::string& text) { host_.log(2, "opencl", text); });
+    found_ = find_devices([&](int level, const std::string& text) { host_.log(level, "opencl", text); });
     bool pocl =
         std::any_of(found_.begin(), found_.end(), [](const Found& f) { return f.info.name.starts_with("Portable"); });
     if (pocl && !unwritable_.empty())

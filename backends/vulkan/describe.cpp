@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <span>
 
 #include "backends/vulkan/instance.h"
 #include "core/base/cpus.h"
@@ -70,6 +71,8 @@ void measure_memory(const Api& api, PhysicalDevice& device) {
             : budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i]
                                                          : 0;
   }
+  total = std::min(total, device.memory_limit);
+  free = std::min(free, total);
   if (base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
     total = std::min(total, sdk::host_memory_total());
     free = std::min({free, total, sdk::host_memory_left()});
@@ -118,12 +121,54 @@ struct Answers {
   bool offers(const char* name) const { return offered.contains(name); }
 };
 
+/// Lowers the answers to the limits of TUTTI_VULKAN_LIMITS; what is read elsewhere, in `device`.
+void lower(Answers& a, sdk::Limits& limits, PhysicalDevice& device) {
+  VkPhysicalDeviceLimits& l = a.properties.properties.limits;
+  limits.at_most("maxComputeWorkGroupInvocations", l.maxComputeWorkGroupInvocations);
+  limits.at_most("maxComputeWorkGroupSize", std::span(l.maxComputeWorkGroupSize));
+  limits.guaranteed("maxComputeWorkGroupCount", 3, 65535);
+  limits.at_most("maxComputeSharedMemorySize", l.maxComputeSharedMemorySize);
+  limits.at_most("maxStorageBufferRange", l.maxStorageBufferRange);
+  limits.at_most("maxPerStageDescriptorStorageBuffers", l.maxPerStageDescriptorStorageBuffers);
+  limits.at_most("maxDescriptorSetStorageBuffers", l.maxDescriptorSetStorageBuffers);
+  limits.at_most("maxPerStageResources", l.maxPerStageResources);
+  limits.at_most("maxTexelBufferElements", l.maxTexelBufferElements);
+  limits.at_least("minTexelBufferOffsetAlignment", l.minTexelBufferOffsetAlignment);
+  limits.at_least("minStorageBufferOffsetAlignment", l.minStorageBufferOffsetAlignment);
+  limits.at_most("maxMemoryAllocationSize", a.v11.maxMemoryAllocationSize);
+  if (!a.offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) a.buffers.maxBufferSize = ~VkDeviceSize{0};
+  limits.at_most("maxBufferSize", a.buffers.maxBufferSize);
+  limits.at_most("subgroupSize", a.v11.subgroupSize);
+  constexpr std::pair<const char*, uint32_t> operations[] = {
+      {"basic", VK_SUBGROUP_FEATURE_BASIC_BIT},
+      {"vote", VK_SUBGROUP_FEATURE_VOTE_BIT},
+      {"arithmetic", VK_SUBGROUP_FEATURE_ARITHMETIC_BIT},
+      {"ballot", VK_SUBGROUP_FEATURE_BALLOT_BIT},
+      {"shuffle", VK_SUBGROUP_FEATURE_SHUFFLE_BIT},
+      {"shuffle_relative", VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT},
+      {"clustered", VK_SUBGROUP_FEATURE_CLUSTERED_BIT},
+      {"quad", VK_SUBGROUP_FEATURE_QUAD_BIT}};
+  limits.only("subgroupSupportedOperations", operations, a.v11.subgroupSupportedOperations);
+  limits.feature("storageBuffer8BitAccess", a.f12.storageBuffer8BitAccess);
+  limits.feature("storageBuffer16BitAccess", a.f11.storageBuffer16BitAccess);
+  limits.feature("shaderInt8", a.f12.shaderInt8);
+  limits.feature("shaderInt16", a.features.features.shaderInt16);
+  limits.feature("shaderInt64", a.features.features.shaderInt64);
+  limits.feature("shaderFloat16", a.f12.shaderFloat16);
+  limits.feature("shaderFloat64", a.features.features.shaderFloat64);
+  limits.at_most("timestampValidBits", device.timestamp_bits);
+  limits.at_most("deviceLocalHeapSize", device.memory_limit);
+  limits.unused({"maxPushConstantsSize"});  // kernels have none
+  constexpr const char *gpus[] = {"discrete", "integrated"}, *others[] = {"cpu"};
+  device.like_gpu = limits.is_gpu("deviceType", gpus, others);
+}
+
 /// Sets the traits for choosing kernels and planning memory.
 void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, PhysicalDevice& device) {
   const VkPhysicalDeviceLimits& limits = a.properties.properties.limits;
   sdk::Traits& traits = device.traits;
   traits.language = &sdk::Language::glsl();
-  traits.cpu_like = base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  traits.cpu_like = base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !device.like_gpu;
   traits.byte_storage = a.f12.storageBuffer8BitAccess && device.int8;
   traits.half_storage = a.f11.storageBuffer16BitAccess && device.int16;
   traits.max_local = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
@@ -136,8 +181,7 @@ void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, Physi
   traits.max_arguments = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   traits.max_allocation_bytes = a.v11.maxMemoryAllocationSize;
-  if (a.offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME))
-    traits.max_allocation_bytes = std::min<uint64_t>(traits.max_allocation_bytes, a.buffers.maxBufferSize);
+  traits.max_allocation_bytes = std::min<uint64_t>(traits.max_allocation_bytes, a.buffers.maxBufferSize);
   traits.alignment = std::max<uint32_t>(64, static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment));
   constexpr VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
                                             VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
@@ -161,7 +205,7 @@ void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, Physi
 
 }  // namespace
 
-void describe(const Api& api, PhysicalDevice& device) {
+void describe(const Api& api, PhysicalDevice& device, const sdk::Host& host, sdk::Limits limits) {
   VkPhysicalDeviceProperties base;
   api.GetPhysicalDeviceProperties(device.handle, &base);
   sdk::Device& listed = device.listed;
@@ -193,6 +237,11 @@ void describe(const Api& api, PhysicalDevice& device) {
   device.queue_family = static_cast<uint32_t>(family);
   device.timestamp_bits = families[device.queue_family].timestampValidBits;
   device.timestamp_period = static_cast<double>(base.limits.timestampPeriod);
+  lower(a, limits, device);
+  if (limits.on()) {
+    limits.check_keys();
+    host.log(1, "vulkan", limits.summary(listed.name));
+  }
   device.int8 = a.f12.shaderInt8;
   device.int16 = a.features.features.shaderInt16;
   device.int64 = a.features.features.shaderInt64;
@@ -204,6 +253,7 @@ void describe(const Api& api, PhysicalDevice& device) {
   for (uint8_t byte : a.v11.driverUUID) uuid += fmt::format("{:02x}", byte);
   device.traits.identity = fmt::format("vulkan|{}|{:x}:{:x}|{}|{:x}|{}", listed.name, base.vendorID, base.deviceID,
                                        listed.driver, base.driverVersion, uuid);
+  if (limits.on()) listed.driver += ", with " + limits.name();
   measure_memory(api, device);
 }
 

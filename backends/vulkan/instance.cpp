@@ -42,7 +42,7 @@ struct Instance::Messages {
 std::shared_ptr<Instance> Instance::make(const sdk::Host& host) {
   std::shared_ptr<Instance> instance(new Instance);
   instance->create(host);
-  instance->list();
+  instance->list(host);
   return instance;
 }
 
@@ -108,7 +108,7 @@ void Instance::create(const sdk::Host& host) {
   }
 }
 
-void Instance::list() {
+void Instance::list(const sdk::Host& host) {
   uint32_t count = 0;
   VkResult result = api_.EnumeratePhysicalDevices(handle_, &count, nullptr);
   std::vector<VkPhysicalDevice> handles(count);
@@ -119,10 +119,11 @@ void Instance::list() {
                            : std::string("no Vulkan driver finds a device"),
                 "install a driver (the package mesa-vulkan-drivers, or the GPU vendor's)");
   handles.resize(count);
+  const sdk::Limits limits("TUTTI_VULKAN_LIMITS", "vulkan");
   for (VkPhysicalDevice handle : handles) {
     PhysicalDevice& device = devices_.emplace_back();
     device.handle = handle;
-    describe(api_, device);
+    describe(api_, device, host, limits);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "backends/vulkan/api.h"
 #include "sdk/driver.h"
+#include "sdk/limits.h"
 #include "sdk/plugin.h"
 
 namespace tutti::vulkan {
@@ -21,6 +22,8 @@ struct PhysicalDevice {
   std::vector<const char*> extensions;  ///< extensions to enable
   uint32_t subgroup_required = 0;       ///< subgroup size to require in pipelines; 0: it never varies
   uint32_t subgroups_per_group = 0;     ///< maximum, if a size is required
+  uint64_t memory_limit = ~0ull;        ///< of TUTTI_VULKAN_LIMITS
+  bool like_gpu = false;                ///< by TUTTI_VULKAN_LIMITS: kernels are chosen as for a GPU
   bool int8 = false, int16 = false, int64 = false, float16 = false, float64 = false;
 };
 
@@ -28,7 +31,8 @@ struct PhysicalDevice {
 /// too; its messages are logged as errors and thrown by the next throw_validation().
 class Instance {
  public:
-  /// Throws Error(declined) that names the package to install if there is no loader or no driver.
+  /// Throws Error(declined) that names the package to install if there is no loader or no driver, and Error(invalid)
+  /// for a damaged file of TUTTI_VULKAN_LIMITS.
   static std::shared_ptr<Instance> make(const sdk::Host& host);
   ~Instance();
   Instance(const Instance&) = delete;
@@ -46,7 +50,7 @@ class Instance {
  private:
   Instance() = default;
   void create(const sdk::Host& host);
-  void list();
+  void list(const sdk::Host& host);
 
   Api api_;
   VkInstance handle_ = VK_NULL_HANDLE;
@@ -55,8 +59,9 @@ class Instance {
   std::vector<PhysicalDevice> devices_;
 };
 
-/// Sets all fields of `device` except its handle. `listed.unusable` is the reason if it cannot be used.
-void describe(const Api& api, PhysicalDevice& device);
+/// Sets all fields of `device` except its handle, with values lowered to the limits. `listed.unusable` is the reason if
+/// it cannot be used. Throws Error(invalid) for limits that are not as they should be.
+void describe(const Api& api, PhysicalDevice& device, const sdk::Host& host, sdk::Limits limits);
 /// Measures the device's total and free memory.
 void measure_memory(const Api& api, PhysicalDevice& device);
 

@@ -20,30 +20,39 @@ struct Kind {
   std::vector<const char*> inputs, results;  ///< in the caller's order, before `lengths`
   /// Scratch [rows, cells], and the input with its initial values.
   std::vector<std::pair<const char*, const char*>> starts;
+  std::vector<const char*> ends;  ///< inputs and results [rows, cells] of the first or last turn alone
   std::pair<std::string, std::string> in_place = {};  ///< the input, and the result that may overwrite it
 };
 
-const Kind lstm_kind = {
-    "lstm_cell",   4, false, {"h0", "c0", "w", "z"}, {"y", "c_n", "gates", "cells"}, {{"state", "h0"}, {"c", "c0"}},
-    {"z", "gates"}};
+const Kind lstm_kind = {"lstm_cell",
+                        4,
+                        false,
+                        {"h0", "c0", "w", "z"},
+                        {"y", "c_n", "gates", "cells"},
+                        {{"state", "h0"}, {"c", "c0"}},
+                        {"c_n"},
+                        {"z", "gates"}};
 const Kind lstm_dx_kind = {"lstm_dx_cell",
                            4,
                            true,
                            {"c0", "w", "gates", "cells", "dy", "dc_n"},
                            {"dh0", "dc0", "dz"},
                            {{"dc", "dc_n"}, {"carry", ""}},
+                           {"c0", "dh0", "dc0"},
                            {"gates", "dz"}};
-const Kind gru_kind = {"gru_cell", 3, false, {"h0", "w", "b_hh", "z"}, {"y", "gates"}, {{"state", "h0"}}};
-const Kind gru_dx_kind = {"gru_dx_cell",  3, true, {"h0", "w", "gates", "y", "dy"}, {"dh0", "dz", "dp"},
-                          {{"carry", ""}}};
+const Kind gru_kind = {"gru_cell", 3, false, {"h0", "w", "b_hh", "z"}, {"y", "gates"}, {{"state", "h0"}}, {}};
+const Kind gru_dx_kind = {"gru_dx_cell", 3, true, {"h0", "w", "gates", "y", "dy"}, {"dh0", "dz", "dp"}, {{"carry", ""}},
+                          {"h0", "dh0"}};
 
-/// Plans the launches of one recurrence.
+/// Plans the launches of one recurrence. Folded, what a work-item reads and writes between turns is one buffer,
+/// `carried`, and a launch between turns counts them: fewer buffers in a kernel, more launches.
 class Planned {
  public:
-  Planned(const Target& t, const Recurrence& r, const Kind& kind)
+  Planned(const Target& t, const Recurrence& r, const Kind& kind, bool folded)
       : t_(t),
         r_(r),
         kind_(kind),
+        folded_(folded),
         depth_(kind.gradient ? kind.gates * r.cells : r.cells),
         turns_(r.steps + (kind.gradient ? 1 : 0)) {
     int number = 0;
@@ -53,6 +62,7 @@ class Planned {
       if (r.wanted.at(k)) numbers_[kind.results[k]] = number++;
     scratch_at_ = number;
     if (r.in_place) numbers_.erase(kind.in_place.first);
+    if (folded) buffer("carried", 0);
   }
 
   LaunchList panels() &&;
@@ -60,7 +70,14 @@ class Planned {
   LaunchList products() &&;
 
  private:
+  /// Scratch that is carried between turns: part of `carried` if folded.
   void scratch(const std::string& name, int64_t elements) {
+    if (!folded_) return buffer(name, elements);
+    places_[name] = carried_;
+    carried_ += elements;
+  }
+
+  void buffer(const std::string& name, int64_t elements) {
     numbers_[name] = scratch_at_ + static_cast<int>(list_.scratch_bytes.size());
     list_.scratch_bytes.push_back(static_cast<uint64_t>(elements) * 4);
   }
@@ -72,6 +89,10 @@ class Planned {
 
   /// Initializes scratch `name` with n f32 numbers of the input `from`, or zeros if `from` is empty.
   void start(const std::string& name, const std::string& from, int64_t n) {
+    if (auto place = places_.find(name); place != places_.end()) {
+      if (!from.empty()) move(from, 0, element_of(r_.dtype), "carried", place->second, Element::f32, n);
+      return;
+    }
     if (from.empty()) return add(fill(t_, DType::f32, n, 0), {numbers_[name]});
     auto type = static_cast<uint16_t>(r_.dtype);
     const TuttiInstr code[] = {
@@ -81,17 +102,51 @@ class Planned {
     add(elementwise(t_, code, {n}, in, out, false), {numbers_[from], numbers_[name]});
   }
 
-  /// Initializes `states` copies of the state, and other values carried between steps.
-  void start_all(int64_t states) {
-    scratch("state", states * r_.rows * depth_);
+  /// Copies n elements from place to place.
+  void move(const std::string& from, int64_t from_place, Element from_type, const std::string& to, int64_t to_place,
+            Element to_type, int64_t n) {
+    Kernel k = portable("recurrence_move", {{"X", from_type}, {"Y", to_type}});
+    k.set("N", n);
+    k.set("FROM", from_place);
+    k.set("TO", to_place);
+    k.elements = static_cast<uint64_t>(std::max(from_place, to_place) + n);
+    list_.launches.push_back(dispatch_items(t_, std::move(k), n, {numbers_.at(from), numbers_.at(to)}));
+  }
+
+  /// Initializes the state in `state`, and other values carried between steps.
+  void start_all() {
     for (auto [name, from] : kind_.starts) {
-      if (!numbers_.contains(name)) scratch(name, r_.rows * r_.cells);
+      if (std::string(name) != "state") scratch(name, r_.rows * r_.cells);
       start(name, from, r_.rows * r_.cells);
     }
+    if (!folded_) return;
+    if (r_.lengths) {
+      scratch("lengths", r_.rows);
+      move("lengths", 0, Element::i32, "carried", places_["lengths"], Element::f32, r_.rows);
+    }
+    for (const char* name : kind_.ends) {
+      if (!numbers_.contains(name)) continue;
+      scratch(name, r_.rows * r_.cells);
+      if (std::ranges::find(kind_.inputs, std::string(name)) != kind_.inputs.end())
+        start(name, name, r_.rows * r_.cells);
+    }
+  }
+
+  /// Zeroes `carried` before its first use, and copies the results of the last turn from it.
+  void finish_carried() {
+    if (!folded_) return;
+    list_.scratch_bytes[static_cast<size_t>(numbers_["carried"] - scratch_at_)] = static_cast<uint64_t>(carried_) * 4;
+    Launch zero = fill(t_, DType::f32, carried_, 0).launches.at(0);
+    zero.buffers = {numbers_["carried"]};
+    list_.launches.insert(list_.launches.begin(), std::move(zero));
+    for (const char* name : kind_.ends)
+      if (places_.contains(name) && std::ranges::find(kind_.results, std::string(name)) != kind_.results.end())
+        move("carried", places_[name], Element::f32, name, 0, element_of(r_.dtype), r_.rows * r_.cells);
   }
 
   void start_counting() {
     scratch("now", 1);
+    if (folded_) return;
     scratch("later", 1);
     add(fill(t_, DType::i32, 1, 0), {numbers_["now"]});
   }
@@ -99,6 +154,12 @@ class Planned {
   /// Adds the launch of one turn and prepares the next one to read the turn number that it writes.
   void add_turn(Launch& turn) {
     list_.launches.push_back(turn);
+    if (folded_) {
+      Kernel k = portable("recurrence_count");
+      k.set("PLACE", places_.at("now"));
+      k.elements = static_cast<uint64_t>(carried_);
+      return list_.launches.push_back(dispatch(t_, std::move(k), 1, {numbers_["carried"]}));
+    }
     int now = numbers_["now"], later = numbers_["later"];
     for (int& b : turn.buffers) b = b == now ? later : b == later ? now : b;
   }
@@ -109,8 +170,10 @@ class Planned {
   const Target& t_;
   const Recurrence& r_;
   const Kind& kind_;
-  int64_t depth_, turns_;
-  std::map<std::string, int> numbers_;  // buffer numbers by name
+  bool folded_;
+  int64_t depth_, turns_, carried_ = 0;    // elements of `carried`
+  std::map<std::string, int64_t> places_;  // in `carried`
+  std::map<std::string, int> numbers_;     // buffer numbers by name
   int scratch_at_ = 0;
   LaunchList list_;
 };
@@ -143,6 +206,14 @@ Kernel Planned::framed(const char* frame) const {
 /// The buffers of the kernel's parameters, without unused results and without an input that a result overwrites.
 std::vector<int> Planned::buffers_of(Kernel& k) const {
   std::vector<int> buffers;
+  for (auto& [name, place] : places_) {
+    if (!std::erase_if(k.params, [&](const Param& p) { return p.name == name; })) continue;
+    std::string at = fmt::format("carried({} + (i))", place);
+    k.set(name + "(i)", name == "now" || name == "lengths" ? "I32(" + at + ")" : at);
+    k.set(name + "_set(i, v)", fmt::format("carried_set({} + (i), v)", place));
+  }
+  if (folded_) k.params.push_back({"carried", Element::f32, true, "f32"});
+  k.elements = std::max(k.elements, static_cast<uint64_t>(carried_));
   std::erase_if(k.params, [&](const Param& p) {
     bool absent = !numbers_.contains(p.name);
     if (r_.in_place && p.name == kind_.in_place.first) k.set(p.name + "(i)", kind_.in_place.second + "(i)");
@@ -154,7 +225,8 @@ std::vector<int> Planned::buffers_of(Kernel& k) const {
 }
 
 LaunchList Planned::panels() && {
-  start_all(1);
+  scratch("state", r_.rows * depth_);
+  start_all();
   constexpr int64_t wide = 16, registers = 24;
   int64_t count = ceil_div(r_.cells, wide), gates = kind_.gradient ? 1 : kind_.gates;
   int64_t vectors = kind_.gradient ? std::min<int64_t>(count, 4) : gates;
@@ -200,7 +272,8 @@ LaunchList Planned::panels() && {
 }
 
 LaunchList Planned::steps() && {
-  start_all(2);  // double buffering: a group writes one copy while others still read the other
+  scratch("state", 2 * r_.rows * depth_);  // a group writes one copy while others still read the other
+  start_all();
   start_counting();
   int64_t gates = kind_.gradient ? 1 : kind_.gates, tiles = ceil_div(r_.cells, 16);
   Kernel k = framed("recurrence_steps");
@@ -213,18 +286,20 @@ LaunchList Planned::steps() && {
   std::vector<int> buffers = buffers_of(k);
   Launch turn = dispatch(t_, std::move(k), static_cast<uint64_t>(tiles * ceil_div(r_.rows, 16)), buffers);
   for (int64_t n = 0; n < turns_; ++n) add_turn(turn);
+  finish_carried();
   return std::move(list_);
 }
 
 LaunchList Planned::products() && {
-  start_all(1);
+  buffer("state", r_.rows * depth_);
+  start_all();
   start_counting();
   int64_t columns = kind_.gradient ? r_.cells : kind_.gates * r_.cells;
-  scratch("sums", r_.rows * columns);
+  buffer("sums", r_.rows * columns);
   std::string w = "w";
   if (r_.dtype != DType::f32) {
     w = "wide_w";
-    scratch(w, depth_ * columns);
+    buffer(w, depth_ * columns);
     start(w, "w", depth_ * columns);
   }
   LaunchList product = matmul(t_, {DType::f32, r_.rows, columns, depth_, false, !kind_.gradient});
@@ -253,6 +328,7 @@ LaunchList Planned::products() && {
       list_.launches.insert(list_.launches.end(), product.launches.begin(), product.launches.end());
     add_turn(turn);
   }
+  finish_carried();
   return std::move(list_);
 }
 
@@ -261,10 +337,15 @@ LaunchList planned(const Target& t, const Recurrence& r, const Kind& kind) {
     throw Error(Code::declined, fmt::format("a recurrence of dtype {} is not supported", name(r.dtype)));
   element_of(r.dtype);
   if (std::none_of(r.wanted.begin(), r.wanted.end(), [](bool w) { return w; }) || r.rows * r.cells == 0) return {};
-  Planned p(t, r, kind);
-  if (t.cpu_like && t.language->float16()) return std::move(p).panels();
+  if (t.cpu_like && t.language->float16()) return Planned(t, r, kind, false).panels();
   bool groups = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
-  return groups ? std::move(p).steps() : std::move(p).products();
+  auto plan = [&](bool folded) {
+    Planned p(t, r, kind, folded);
+    return groups ? std::move(p).steps() : std::move(p).products();
+  };
+  LaunchList list = plan(false);
+  bool fits = std::ranges::all_of(list.launches, [&](const Launch& l) { return l.buffers.size() <= t.max_arguments; });
+  return fits ? list : plan(true);
 }
 
 }  // namespace

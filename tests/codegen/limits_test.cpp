@@ -81,6 +81,27 @@ TEST(Limits, WhatIsNotCutIsDeclined) {
   EXPECT_EQ(within(few_rounds(true, 30), pool_cases()), Names());
 }
 
+/// Vulkan on a Raspberry Pi 5 binds 8 buffers; one launch per turn needs groups of 256, a separate product does not.
+TEST(Limits, RecurrencesFitEightBuffers) {
+  for (uint32_t items : {256u, 128u}) {
+    Target t = few_rounds(false, ~0u);
+    t.max_local = items;
+    t.max_arguments = 8;
+    std::vector<Case> all = recurrence_cases();
+    EXPECT_EQ(within(t, all), Names());
+    size_t folded = 0;
+    for (const Case& c : all) {
+      size_t most = 0;
+      for (const Launch& l : c.make(t).launches) {
+        most = std::max(most, l.buffers.size());
+        folded += l.name == "recurrence_count";
+      }
+      EXPECT_LE(most, 8u) << c.name << ", groups of " << items;
+    }
+    EXPECT_GT(folded, 0u);
+  }
+}
+
 TEST(Limits, EveryLoopIsCounted) {
   for (const std::string& name : portable_names()) {
     Kernel k = portable(name, {{"T", Element::f32}, {"Y", Element::f32}, {"A", Element::f32}, {"S", Element::f32}});

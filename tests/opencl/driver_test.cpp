@@ -11,7 +11,7 @@ using sdk::Launch;
 using sdk::Range;
 
 TEST_F(OpenClTest, describes_its_devices) {
-  for (const Found& f : find_devices([](const std::string&) {})) {
+  for (const Found& f : find_devices([](int, const std::string&) {})) {
     SCOPED_TRACE(f.info.name);
     EXPECT_NE(f.info.name.find(": "), std::string::npos);
     EXPECT_NE(f.info.driver.find("OpenCL "), std::string::npos);

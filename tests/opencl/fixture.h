@@ -35,7 +35,7 @@ struct MapHost {
 
 inline std::vector<Found> usable_devices() {
   std::vector<Found> out;
-  for (const Found& f : find_devices([](const std::string&) {}))
+  for (const Found& f : find_devices([](int, const std::string&) {}))
     if (f.info.unusable.empty()) out.push_back(f);
   return out;
 }
