@@ -10,7 +10,7 @@ import tutti
 class Written(nn.Module):
     def __init__(self, forward):
         super().__init__()
-        self.how, self.l = forward, nn.Linear(4, 4)
+        self.how, self.l, self.layerdrop = forward, nn.Linear(4, 4), 0.1
 
     def forward(self, x):
         return self.how(self, x)
@@ -23,6 +23,11 @@ class Output:
 
 def decides(m, x):
     return m.l(x).mean() if x.sum() > 0 else m.l(x).sum()
+
+
+def drops(m, x):
+    skip = m.training and torch.rand([]) < m.layerdrop
+    return x.mean() if skip else m.l(x).mean()
 
 
 def number(m, x):
@@ -73,7 +78,8 @@ def data(m, x):
 class Causes(unittest.TestCase):
     def test_each_has_its_own(self):
         x = torch.ones(2, 4)
-        for forward, said in ((decides, "Python decides by a tensor's values.*torch.where"), (number, "a number of Python's.*keep it a tensor"),
+        for forward, said in ((decides, "Python decides by a tensor's values.*torch.where"), (drops, "Python decides.*layerdrop .*to 0"),
+                              (number, "a number of Python's.*keep it a tensor"),
                               (listed, "tolist.*cannot depend on a tensor's values"), (size, "a number of Python's, such as a size"),
                               (masks, "two masks pick.*compute the mask once"), (different, "unique.*cannot depend on"),
                               (array, "NumPy computes.*PyTorch's functions"), (container, "returns a .*Output.*register_dataclass"),
@@ -94,6 +100,87 @@ class Causes(unittest.TestCase):
             tutti.from_torch(module, x, loss=loss, device=DEVICE)(x, x)
         with self.assertRaisesRegex(tutti.InvalidError, "the loss itself raises RuntimeError.*must match the size"):
             tutti.from_torch(module, x, loss=lambda y, t: (y * t).sum(), device=DEVICE)(x, torch.ones(2, 3))
+
+
+def of_ones(m, x):
+    mask = torch.ones(x.shape[0], 3, dtype=torch.long)
+    mask[0] = 0
+    return m.l(x).mean() if (mask.view(-1) > 0).all().item() else m.l(x).pow(2)[mask[:, 0] > 0].sum()
+
+
+def listed_places(m, x):
+    places = torch.zeros_like(x[:, 0], dtype=torch.long)
+    places[1:] = 2
+    return sum(m.l(x)[i, j] for i, j in enumerate(places.tolist())) + m.l(x)[places.nonzero(as_tuple=True)].sum()
+
+
+def moved(m, x):
+    m.l = m.l.to("cpu", m.l.weight.dtype)
+    return m.l(x).pow(2).mean()
+
+
+def written(m, x):
+    mask = torch.ones(x.shape[0], dtype=torch.bool)
+    mask[0] = x[0, 0] > 0
+    return m.l(x).mean() if mask.all() else m.l(x).sum()
+
+
+def written_by_a_view(m, x):
+    mask = torch.ones(x.shape[0], 2)
+    mask.view(-1)[1:].add_(x[0, 0])
+    return m.l(x).mean() if mask.sum() > 3 else m.l(x).sum()
+
+
+def written_at_a_place(m, x):
+    mask = torch.ones(2, x.shape[0])
+    mask[x[0, 0].long()].fill_(0)
+    return m.l(x).mean() if mask.sum() > 3 else m.l(x).sum()
+
+
+def drawn(m, x):
+    return m.l(x).mean() if torch.ones(4).bernoulli_(0.5).sum() > 2 else m.l(x).sum()
+
+
+def of_weights(m, x):
+    return m.l(x).mean() if (m.l.weight.detach() > 0).any() else m.l(x).sum()
+
+
+class Known(unittest.TestCase):
+    """Values of no input, by which Python may decide, and calls that change nothing."""
+
+    def test_are_followed(self):
+        for forward in (of_ones, listed_places, moved):
+            with self.subTest(forward.__name__):
+                torch.manual_seed(0)
+                module, x = Written(forward), torch.randn(2, 4)
+                wanted = [forward(module, v).item() for v in (x, -x)]
+                step = tutti.from_torch(module, x, optimizer=torch.optim.SGD(module.parameters(), lr=0.0), device=DEVICE)
+                for v, w in zip((x, -x), wanted):
+                    self.assertAlmostEqual(step(v), w, 5)
+
+    def test_others_are_refused(self):
+        for forward in (written, written_by_a_view, written_at_a_place, drawn, of_weights):
+            with self.subTest(forward.__name__), self.assertRaisesRegex(tutti.InvalidError, rf"{forward.__name__}.*(Python decides|number of Python)"):
+                tutti.from_torch(Written(forward), torch.ones(2, 4), device=DEVICE)
+
+    def test_backward_too(self):
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, d):
+                return d * 3
+
+        def forward(m, x):
+            return Double.apply(m.l(x)).sum() if torch.ones(2).all() else m.l(x).sum()
+
+        module = Written(forward)
+        before = module.l.bias.detach().clone()
+        step = tutti.from_torch(module, torch.ones(2, 4), optimizer=torch.optim.SGD(module.parameters(), lr=1.0), device=DEVICE)
+        step(torch.ones(2, 4))
+        torch.testing.assert_close(step.state_dict()["l.bias"], before - 6)
 
 
 if __name__ == "__main__":

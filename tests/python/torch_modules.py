@@ -30,7 +30,7 @@ import tutti  # noqa: E402
 HEAVY = ("resnet18", "mobilenet_v2")  # minutes of compiling kernels for lavapipe
 # Where larger steps amplify rounding: batch norms over few values.
 RATES = {"mobilenet_v2": 1e-4, "resnet18": 1e-5,
-         **dict.fromkeys(("densenet", "densenet_efficient", "mobilenet_v3", "vgg", "fcn", "deeplabv3", "lraspp", "mobilevit", "raft"), 1e-4),
+         **dict.fromkeys(("densenet", "densenet_efficient", "mobilenet_v3", "vgg", "fcn", "deeplabv3", "lraspp", "mobilevit", "raft", "googlenet_small"), 1e-4),
          **dict.fromkeys(("levit", "mnasnet", "shufflenet", "googlenet", "googlenet_aux", "inception_aux", "efficientnet", "regnet"), 1e-6)}
 
 SURVEY = {**torch_families.ALL, **torch_techniques.ALL}
@@ -94,7 +94,7 @@ def apart(ours, wanted, start, trained):
             "buffers": max((float((states[k] - wide(state[k])).abs().max()) for k in states if k not in trained), default=0.0)}
 
 
-def beside(name, device, steps=5, precision="f32"):
+def beside(name, device, steps, precision):
     lr = RATES.get(name, 0.01)
     module, inputs, targets, loss = make(name)
     module.train()
@@ -114,7 +114,8 @@ def beside(name, device, steps=5, precision="f32"):
     step.load_state_dict(start)
     ours.param_groups[0]["lr"] = lr
     losses = [step(*inputs, *targets) for _ in range(steps)]
-    found = {"lr": lr, "precision": precision, **apart((losses, step.state_dict(), own), wanted, start, trained), "noise": {}}
+    module.load_state_dict(step.state_dict())
+    found = {"lr": lr, "precision": precision, **apart((losses, module.state_dict(), own), wanted, start, trained), "noise": {}}
     seconds = time.perf_counter() - began
     if (name in SURVEY or precision != "f32") and not agrees(found):  # is PyTorch itself off in float32, or by autocast?
         own = Loop(module, inputs, targets, loss, torch.float32, precision != "f32").train(start, lr, steps)
@@ -135,36 +136,41 @@ def tried(name, device, survey, **how):
         r = beside(name, device, **how)
     except Exception as e:  # noqa: BLE001  (the other modules still run)
         outcome = "refused" if survey and isinstance(e, tutti.InvalidError) else "FAIL"
-        return {"module": name, "device": device, "outcome": outcome, "reason": f"{type(e).__name__}: {e}"}
+        return {"module": name, "device": device, "precision": how["precision"], "outcome": outcome, "reason": f"{type(e).__name__}: {e}"}
     return {**r, "outcome": "ok" if agrees(r) else "FAIL"}
 
 
 def told(r):
-    text = r.get("reason") or (f"loss {r['loss']:.1e}, gradients {r['gradients']:.1e}, five updates {r['update']:.1e}, buffers {r['buffers']:.1e}; "
+    text = r.get("reason") or (f"loss {r['loss']:.1e}, gradients {r['gradients']:.1e}, updates {r['update']:.1e}, buffers {r['buffers']:.1e}; "
                                f"{r['ms']:.1f} ms a step, {r['seconds']:.1f} s")
     return f"{r['outcome']:7} {r['module']:20} {r['device']:8} {r.get('precision', 'f32'):4} {text}"
 
 
 def table(results):
-    """As Markdown: what each module came to, and by how much gradients and five updates differ, norm-wise, or why it was refused."""
-    lines = ["| module | outcome | gradients | five updates | why |", "| --- | --- | --- | --- | --- |"]
+    """As Markdown: what each module came to, and by how much gradients and updates differ, norm-wise, or why it was refused."""
+    several = len({(r["device"], r.get("precision")) for r in results}) > 1
+    lines = [f"| module | {'device | dtype | ' * several}outcome | gradients | updates | why |", f"| --- | {'--- | --- | ' * several}--- | --- | --- | --- |"]
     for r in results:
         figures = ("", "") if "reason" in r else (f"{r['gradients']:.0e}", f"{r['update']:.0e}")
         why = re.sub(r"[^\s(]*/site-packages/", "", r.get("reason", "")).replace("|", "/")
         if r["outcome"] == "ok" and any(r["noise"].get(k, 0) > 1e-3 for k in ("gradients", "update")):
-            why = f"PyTorch's float32: {r['noise']['gradients']:.0e} and {r['noise']['update']:.0e}"
-        lines.append(f"| `{r['module']}` | {'agrees' if r['outcome'] == 'ok' else r['outcome']} | {' | '.join(figures)} | {why} |")
+            why = f"PyTorch's own: {r['noise']['gradients']:.0e} and {r['noise']['update']:.0e}"
+        where = f"{r['device']} | {r['precision']} | " if several else ""
+        lines.append(f"| `{r['module']}` | {where}{'agrees' if r['outcome'] == 'ok' else r['outcome']} | {' | '.join(figures)} | {why} |")
     return "\n".join(lines) + "\n"
 
 
-def families(devices):
-    """Each family in f32 on the first device, five steps, and in bf16 on one of them in turn, two steps; the software devices train what
-    they compile in seconds."""
-    for i, name in enumerate(torch_families.TESTED):
-        other = devices[i % len(devices)]
-        narrow = [(other, {"precision": "bf16", "steps": 2})] if name not in torch_families.WIDE else []
-        for device, how in ((devices[0], {}), *narrow, *([(other, {"steps": 1})] if other != devices[0] else [])):
-            yield tried(name, device, False, **how)
+def jobs(o):
+    """What is asked for: (device, name of a module, how it is trained)."""
+    for device in o.device.split(","):
+        software = next((d.kind == "software" for d in tutti.devices(device) if d.usable), False)
+        if o.families:
+            names = torch_families.DISTINCT if software and not o.all else torch_families.TESTED
+            for name in o.modules or names:
+                yield from ((device, name, how) for how in ({"steps": 3, "precision": "f32"}, {"steps": 2, "precision": "bf16"}))
+        else:
+            names = SURVEY if o.survey else [m for m in torch_zoo.ALL if not (o.light and software and m in HEAVY)]
+            yield from ((device, name, {"steps": 5, "precision": "f32"}) for name in o.modules or names)
 
 
 def main():
@@ -173,7 +179,8 @@ def main():
     parser.add_argument("--device", default="onednn", help="several, separated by commas")
     parser.add_argument("--light", action="store_true", help="on software devices only those that take no minutes")
     parser.add_argument("--survey", action="store_true", help="all families and techniques; what is refused is no failure")
-    parser.add_argument("--families", action="store_true", help="the families that a test trains, in f32 and bf16, in turn on the devices")
+    parser.add_argument("--families", action="store_true", help="the families that a test trains, in f32 and bf16; on software devices a few of them")
+    parser.add_argument("--all", action="store_true", help="with --families: all of them on software devices, too")
     parser.add_argument("--json", help="a file for the figures, written after every module")
     parser.add_argument("--resume", action="store_true", help="leaves out what the file of --json already has")
     parser.add_argument("--table", help="a file for the outcomes as a table in Markdown")
@@ -182,22 +189,15 @@ def main():
     if o.resume and o.json and os.path.exists(o.json):
         with open(o.json, encoding="utf-8") as f:
             results = json.load(f)
-    done = {(r["module"], r["device"]) for r in results}
-    if o.families:
-        for r in families(o.device.split(",")):
-            results.append(r)
-            print(told(r), flush=True)
-        return int(any(r["outcome"] == "FAIL" for r in results))
-    for device in o.device.split(","):
-        software = next((d.kind == "software" for d in tutti.devices(device) if d.usable), False)
-        for name in o.modules or (SURVEY if o.survey else [m for m in torch_zoo.ALL if not (o.light and software and m in HEAVY)]):
-            if (name, device) in done:
-                continue
-            results.append(tried(name, device, o.survey))
-            print(told(results[-1]), flush=True)
-            if o.json:
-                with open(o.json, "w", encoding="utf-8") as f:
-                    f.write("[\n" + ",\n".join(json.dumps(r) for r in results) + "\n]\n")
+    done = {(r["device"], r["module"], r["precision"]) for r in results}
+    for device, name, how in jobs(o):
+        if (device, name, how["precision"]) in done:
+            continue
+        results.append(tried(name, device, o.survey, **how))
+        print(told(results[-1]), flush=True)
+        if o.json:
+            with open(o.json, "w", encoding="utf-8") as f:
+                f.write("[\n" + ",\n".join(json.dumps(r) for r in results) + "\n]\n")
     counts = {outcome: sum(r["outcome"] == outcome for r in results) for outcome in ("ok", "refused", "FAIL")}
     if o.survey:
         print(f"{counts['ok']} agree, {counts['refused']} refused, {counts['FAIL']} fail")

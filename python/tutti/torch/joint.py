@@ -10,6 +10,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
+from tutti.torch.known import with_known
 from tutti.torch.outputs import layout
 from tutti.torch.reasons import quiet, untraceable
 from tutti.torch.trace import Assigned, decompositions, guards, unreadable
@@ -66,9 +67,9 @@ def trace(module, loss, inputs, targets, narrow, judge):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            made, signature, left = _made(whole, module, (*tensors, *targets), ())
+            made, signature, left = with_known(lambda: _made(whole, module, (*tensors, *targets), ()))
             if left:  # attributes set to tensors: the loss may read them, a later call may not
-                made, signature, _ = _made(whole, module, (*tensors, *targets), left)
+                made, signature, _ = with_known(lambda: _made(whole, module, (*tensors, *targets), left))
         except InvalidError:
             raise
         except Exception as e:  # as torch.export, it raises what its many layers raise

@@ -17,7 +17,7 @@ _CAUSES = (
     (r"data-dependent expression.*Size-like symbols: (?!none)", "a size depends on a tensor's values (a mask as an index, nonzero, unique)",
      "keep the size: torch.where, or multiply by the mask and divide by its sum"),
     (r"Could not guard on data-dependent expression (?!z?u\w*\d+ )", "Python decides by a tensor's values, which differ from batch to batch",
-     "decide by torch.where, torch.cond or masks"),
+     "decide by torch.where or masks"),
     (r"data-dependent|GuardOnDataDependent", "a number of Python's, such as a size, is taken from a tensor's values, which differ from batch to batch",
      "keep it a tensor; sizes may depend on shapes alone"),
     (r"DynamicOutputShape|DataDependentOutput", "a size or number depends on a tensor's values, where the backward pass is traced as well",
@@ -70,9 +70,19 @@ def _raises(function, args):
     return None
 
 
+_LAYERDROP = "layers that are left out at random are not traced: set layerdrop (encoder_layerdrop, decoder_layerdrop) to 0 in the configuration"
+
+
+def _drops_layers(error):
+    """Whether the innermost code outside of PyTorch does so: transformers' LayerDrop."""
+    codes = [f.f_code for f, _ in traceback.walk_tb(error.__traceback__) if f"{os.sep}torch{os.sep}" not in f.f_code.co_filename]
+    return bool(codes) and any("layerdrop" in n or "layer_drop" in n for n in codes[-1].co_names)
+
+
 def untraceable(error, name, function, args):
     """The InvalidError for what a trace of function(*args) raised. `name`: what it is called."""
     for pattern, cause, remedy in _CAUSES:
+        remedy = _LAYERDROP if "Python decides" in cause and _drops_layers(error) else remedy
         found = re.search(pattern, f"{type(error).__name__}: {error}")
         if found:
             return InvalidError(f"{name} cannot be traced{place_of(traceback.extract_tb(error.__traceback__))}: {cause.format(*found.groups())}", remedy)

@@ -3,6 +3,7 @@ import contextlib
 import random
 import sys
 import traceback
+import types
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch.utils import _pytree as pytree
 from tutti.errors import InvalidError
 from tutti.torch.changes import unseen
 from tutti.torch.checks import check
+from tutti.torch.known import with_known
 from tutti.torch.ragged import cross_entropy
 from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
@@ -59,8 +61,10 @@ def _patched(owner, name, make):
     """Within, the owner's attribute is make(the attribute)."""
     @contextlib.contextmanager
     def patch():
-        own = owner.__dict__.get(name)
-        setattr(owner, name, make(getattr(owner, name)))
+        own, made = owner.__dict__.get(name), make(getattr(owner, name))
+        if isinstance(made, types.FunctionType):
+            made.__name__ = name  # by which modes of PyTorch's tell functions apart
+        setattr(owner, name, made)
         try:
             yield
         finally:
@@ -322,6 +326,18 @@ def _without_looks_at_data():
         yield
 
 
+def _moves():
+    """A module that forward sends to where it is, in the dtype that it has, stays as it is: transformers' routers."""
+    def make(original):
+        def to(self, *args, **kwargs):
+            device, dtype, _, layout = torch._C._nn._parse_to(*args, **kwargs)
+            there = all((device is None or t.device == device) and (dtype is None or t.dtype == dtype or not (t.is_floating_point() or t.is_complex()))
+                        for t in (*self.parameters(), *self.buffers()))
+            return self if there and layout is None else original(self, *args, **kwargs)
+        return to
+    return _patched(torch.nn.Module, "to", make)
+
+
 def _data():
     """x.data of a parameter is x.detach(): a trace would take it for the parameter."""
     theirs = torch.Tensor.data
@@ -340,7 +356,7 @@ def guards(module):
         cache.cache_clear()
     try:
         with (_instance_norms(), _batch_norms(), _checkpoints(module), _without_looks_at_data(), followed(_patched),
-              _data(), _refuse_python_state(module) as (check, left)):
+              _moves(), _data(), _refuse_python_state(module) as (check, left)):
             yield left
         facts.reclaim()
         check()
@@ -400,15 +416,14 @@ def export(module, args, narrow=None, training=True):
         warnings.simplefilter("always")
         try:
             with quiet(), _refuse_functions() if training else contextlib.nullcontext(), _refuse_calls():
-                program, left = _settled(module, args)
+                program, left = with_known(lambda: _settled(module, args))
             _with_attributes_checked(module, caught, program)
             _detach_no_grad(program.graph)
             if training and unseen(program) is not None:
                 raise NeedsBackward("forward changes a tensor in place where autograd does not see it: in no_grad(), or by way of detach()",
                                     _NO_BACKWARD)
-            if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
-                program = _products_apart(program)
-                program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
+            if narrow is not None:
+                program = _narrowed(program, module, args, narrow)
             program = program.run_decompositions(decompositions())
             program.left = [(m, name) for m, name, _ in left.values()]  # attributes that forward sets to tensors
             return program
@@ -416,6 +431,18 @@ def export(module, args, narrow=None, training=True):
             raise
         except Exception as e:  # torch.export raises what its many layers raise
             raise untraceable(e, "the loss" if isinstance(module, Loss) else type(module).__name__, module, args) from e
+
+
+def _narrowed(program, module, args, narrow):
+    """In autocast: of the program, as torch.export loses a no_grad() within autocast; of the module where its code asks for dtypes that
+    autocast makes others."""
+    try:
+        return torch.export.export(_Autocast(_products_apart(program).module(check_guards=False), narrow), args, strict=False)
+    except Exception:  # noqa: BLE001  (torch.export raises what its many layers raise)
+        if any(not n.args[0] for n in program.graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled)):
+            raise
+        with quiet(), _refuse_functions(), _refuse_calls():
+            return with_known(lambda: _settled(_Autocast(module, narrow), args))[0]
 
 
 def _products_apart(program):
