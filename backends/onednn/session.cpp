@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/onednn/compiler.h"
 #include "backends/onednn/openmp.h"
@@ -10,6 +11,7 @@
 #include "kernels/cpu/signals.h"
 #include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
+#include "sdk/plan/poison.h"
 #include "sdk/trace.h"
 
 namespace tutti::onednn {
@@ -79,11 +81,24 @@ class CpuExecutable : public sdk::Executable {
     kernels::ComputeScope computing(shared_.threads, shared_.cpus);
     mark();
     for (const Step& step : plan_.steps) try {
+        if (poisons_) poison_results(step);
         step.kernel->run();
         mark();
       } catch (const Error& e) {
         throw sdk::NodeError(step.node, e.code, fmt::format("{}: {}", step.name, e.what()), e.remedy);
       }
+  }
+
+  /// Fills what the step writes and does not read.
+  void poison_results(const Step& step) const {
+    auto fill = [](std::byte* at, uint64_t bytes) {
+      for (uint64_t k = 0; k < bytes; k += sizeof sdk::poison)
+        std::memcpy(at + k, &sdk::poison, std::min<uint64_t>(sizeof sdk::poison, bytes - k));
+    };
+    for (uint32_t m : step.out)
+      if (m != TUTTI_NONE && std::ranges::find(step.in, m) == step.in.end())
+        fill(allocations_.at(plan_.memories[m]), plan_.memories[m].bytes);
+    fill(allocations_.workspace(), plan_.workspace);
   }
 
   std::vector<void*> addresses(const std::vector<uint32_t>& memories) const {
@@ -97,6 +112,7 @@ class CpuExecutable : public sdk::Executable {
   Plan plan_;
   sdk::HostAllocations allocations_;
   bool traced_, timed_;
+  const bool poisons_ = sdk::poisons();
   uint64_t runs_ = 0;
   std::vector<double> seconds_;    // per step, total of all runs, if traced
   std::vector<uint64_t> moments_;  // if timed: begin of the last run, times between its steps, end
