@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "backends/onednn/compiler.h"
@@ -12,6 +13,7 @@
 #include "kernels/cpu/signals.h"
 #include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
+#include "sdk/plan/poison.h"
 #include "sdk/trace.h"
 
 namespace tutti::onednn {
@@ -97,6 +99,7 @@ class CpuExecutable : public sdk::Executable {
     };
     report(0);
     for (const Step& step : plan_.steps) try {
+        if (poisons_) poison_results(step);
         step.kernel->run();
         report(static_cast<size_t>(&step - plan_.steps.data()) + 1);
         mark();
@@ -113,6 +116,18 @@ class CpuExecutable : public sdk::Executable {
         if (m != TUTTI_NONE && plan_.memories[m].place == sdk::Place::state && plan_.memories[m].state == state)
           after = k + 1;
     return after;
+  }
+
+  /// Fills what the step writes and does not read.
+  void poison_results(const Step& step) const {
+    auto fill = [](std::byte* at, uint64_t bytes) {
+      for (uint64_t k = 0; k < bytes; k += sizeof sdk::poison)
+        std::memcpy(at + k, &sdk::poison, std::min<uint64_t>(sizeof sdk::poison, bytes - k));
+    };
+    for (uint32_t m : step.out)
+      if (m != TUTTI_NONE && std::ranges::find(step.in, m) == step.in.end())
+        fill(allocations_.at(plan_.memories[m]), plan_.memories[m].bytes);
+    fill(allocations_.workspace(), plan_.workspace);
   }
 
   std::vector<void*> addresses(const std::vector<uint32_t>& memories) const {
@@ -134,6 +149,7 @@ class CpuExecutable : public sdk::Executable {
   std::vector<Final> finals_;  // in the order in which they are final
   sdk::Ready ready_;
   bool traced_, timed_;
+  const bool poisons_ = sdk::poisons();
   uint64_t runs_ = 0;
   std::vector<double> seconds_;    // per step, total of all runs, if traced
   std::vector<uint64_t> moments_;  // if timed: begin of the last run, times between its steps, end

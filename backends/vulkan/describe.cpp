@@ -237,6 +237,8 @@ void describe(const Api& api, PhysicalDevice& device, const sdk::Host& host, sdk
   device.queue_family = static_cast<uint32_t>(family);
   device.timestamp_bits = families[device.queue_family].timestampValidBits;
   device.timestamp_period = static_cast<double>(base.limits.timestampPeriod);
+  measure_memory(api, device);
+  device.memory_limit = device.listed.memory_total;
   lower(a, limits, device);
   if (limits.on()) {
     limits.check_keys();

@@ -5,6 +5,9 @@
 #include "core/base/instr.h"
 
 namespace tutti::sdk {
+
+using instr::operand_count;
+
 namespace {
 
 /// Merges the expressions of nodes.
@@ -87,6 +90,32 @@ Fusion fuse(const Program& program, std::span<const uint32_t> nodes, ExactRoundi
     m.add(n);
   }
   return std::move(m.f);
+}
+
+Fusion with_one_output(const Fusion& f, size_t output) {
+  std::vector<bool> needed(f.code.size());
+  for (size_t k = f.code.size(); k-- > 0;) {
+    const TuttiInstr& i = f.code[k];
+    if (i.code == TUTTI_X_RESULT) needed[k] = i.b == output;
+    const uint32_t operands[] = {i.a, i.b, i.c};
+    for (int o = 0; needed[k] && o < operand_count(i.code); ++o) needed[operands[o]] = true;
+  }
+  Fusion one{{}, {}, {f.outputs[output]}, f.dims, f.exact};
+  std::vector<uint32_t> at(f.code.size());
+  for (size_t k = 0; k < f.code.size(); ++k) {
+    if (!needed[k]) continue;
+    TuttiInstr i = f.code[k];
+    uint32_t* operands[] = {&i.a, &i.b, &i.c};
+    for (int o = 0; o < operand_count(i.code); ++o) *operands[o] = at[*operands[o]];
+    if (i.code == TUTTI_X_INPUT) {
+      one.inputs.push_back(f.inputs[i.a]);
+      i.a = static_cast<uint32_t>(one.inputs.size() - 1);
+    }
+    if (i.code == TUTTI_X_RESULT) i.b = 0;
+    at[k] = static_cast<uint32_t>(one.code.size());
+    one.code.push_back(i);
+  }
+  return one;
 }
 
 }  // namespace tutti::sdk

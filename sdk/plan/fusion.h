@@ -29,6 +29,9 @@ enum class ExactRounding {
 Fusion fuse(const Program& program, std::span<const uint32_t> nodes, ExactRounding exact,
             const std::function<bool(uint32_t)>& stored);
 
+/// The pass that computes one of the outputs alone, without instructions and inputs that it does not need.
+Fusion with_one_output(const Fusion& f, size_t output);
+
 /// An operand of an elementwise pass.
 struct PassOperand {
   uint32_t memory = TUTTI_NONE;  ///< NONE: converted first

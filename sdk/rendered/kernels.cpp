@@ -281,7 +281,31 @@ std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& 
 }
 
 LaunchList render(const Program& program, const Traits& traits, const Fusion& f) {
-  return codegen::elementwise(traits, f.code, f.dims, operands_of(program, f), f.types(program), f.exact);
+  const size_t inputs = f.inputs.size(), all = inputs + f.outputs.size();
+  if (all <= traits.max_arguments || f.outputs.size() < 2)
+    return codegen::elementwise(traits, f.code, f.dims, operands_of(program, f), f.types(program), f.exact);
+  // One launch per output. An output may lie in an input's memory, so all but the last wait in scratch.
+  LaunchList list;
+  std::vector<codegen::Launch> copies;
+  for (size_t o = 0; o < f.outputs.size(); ++o) {
+    Fusion one = with_one_output(f, o);
+    LaunchList work = render(program, traits, one);
+    if (work.launches.empty()) continue;  // no elements
+    std::vector<int> buffers;
+    for (uint32_t v : one.inputs)
+      buffers.push_back(static_cast<int>(std::ranges::find(f.inputs, v) - f.inputs.begin()));
+    auto output = static_cast<int>(inputs + o);
+    buffers.push_back(output);
+    if (o + 1 < f.outputs.size()) {
+      buffers.back() = static_cast<int>(all + list.scratch_bytes.size());
+      list.scratch_bytes.push_back(num_bytes(program.type(f.outputs[o])));
+      copies.push_back({.buffers = {buffers.back(), output}, .name = "copy", .copy = true});
+    }
+    work.launches[0].buffers = std::move(buffers);
+    list.launches.push_back(std::move(work.launches[0]));
+  }
+  for (codegen::Launch& copy : copies) list.launches.push_back(std::move(copy));
+  return list;
 }
 
 RenderChoice choose_rendered(const RenderNodeView& c) {

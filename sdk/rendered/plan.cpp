@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/codegen/kernel.h"
+#include "sdk/plan/poison.h"
 #include "sdk/rendered/memory.h"
 #include "sdk/rendered/planner.h"
 
@@ -67,12 +68,29 @@ void Planner::check_library(const codegen::LaunchList& work, uint32_t node, size
     throw wrong(fmt::format("buffer {} of {} is not used by any launch", unused - used.begin(), all));
 }
 
+void Planner::poison_results(uint32_t node, const std::vector<uint32_t>& buffers, size_t inputs) {
+  auto read = buffers.begin() + static_cast<std::ptrdiff_t>(inputs);
+  for (auto b = read; b != buffers.end(); ++b) {
+    if (std::find(buffers.begin(), read, *b) != read) continue;
+    const PlannedMemory& m = memories_[*b];
+    if (m.bytes == 0) continue;
+    RenderedWork fill = rendered(traits_, codegen::fill(traits_, DType::i32, static_cast<int64_t>(padded(m.bytes) / 4),
+                                                        static_cast<double>(poison)));
+    std::string name = "poison of " + m.what;
+    PlannedLaunch launch = launch_of(fill.list.launches.at(0), fill.sources.at(0), {*b}, name);
+    launch.node = node;
+    launch.name = name;
+    plan_.launches.push_back(std::move(launch));
+  }
+}
+
 void Planner::add_work(const RenderedWork& work, const std::string& name, uint32_t node,
                        const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
   const codegen::LaunchList& list = work.list;
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : list.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
+  if (poisons()) poison_results(node, buffers, in.size());
   for (size_t k = 0; k < list.launches.size(); ++k) {
     const codegen::Launch& d = list.launches[k];
     PlannedLaunch launch = launch_of(d, work.sources[k], buffers, name);

@@ -36,6 +36,8 @@ class Planner : Schedule {
   /// Adds the launches of one LaunchList with the buffers `in`, `out`, scratch.
   void add_work(const RenderedWork& work, const std::string& name, uint32_t node, const std::vector<uint32_t>& in,
                 const std::vector<uint32_t>& out);
+  /// Fills what the work writes and does not read, if TUTTI_POISON is set.
+  void poison_results(uint32_t node, const std::vector<uint32_t>& buffers, size_t inputs);
   void copy(const TensorType& type, const std::string& name, uint32_t from, uint32_t to) override;
   uint32_t memory_of(uint32_t v) const { return held_[v].front(); }
   std::vector<uint32_t> memories_of(const std::vector<uint32_t>& values) const;

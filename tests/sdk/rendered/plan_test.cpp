@@ -214,6 +214,33 @@ TEST(RenderedPlan, ACpusCompilerGetsFewBranchesAndOneKernelForTensorsOfOneShape)
   EXPECT_EQ(launches(true, 1 << 16, 2), 3u) << "two by one kernel alone, then six";
 }
 
+/// Three results of seven inputs in place, as an optimizer's node: eight buffers hold one result at a time.
+TEST(RenderedPlan, ANodeOfManyBuffersIsOneLaunchPerResult) {
+  RawProgram raw;
+  std::vector<uint32_t> in, out;
+  static constexpr const char* names[] = {"a", "b", "c", "d", "e", "f", "g"};
+  for (const char* name : names) in.push_back(raw.value(TUTTI_STATE, TUTTI_F32, {32}, name));
+  for (int k = 0; k < 3; ++k) out.push_back(raw.value(TUTTI_TEMP, TUTTI_F32, {32}));
+  raw.node("update", in, out);
+  std::vector<TuttiInstr> code;
+  for (uint32_t k = 0; k < 7; ++k) code.push_back({TUTTI_X_INPUT, TUTTI_F32, k, 0, 0});
+  code.push_back({TUTTI_X_ADD, TUTTI_F32, 0, 1, 0});                                       // 7: a + b
+  code.push_back({TUTTI_X_ADD, TUTTI_F32, 7, 2, 0});                                       // 8: a + b + c
+  for (uint32_t k = 3; k < 7; ++k) code.push_back({TUTTI_X_ADD, TUTTI_F32, k + 5, k, 0});  // 12: of all
+  code.push_back({TUTTI_X_RESULT, TUTTI_F32, 12, 0, 0});
+  code.push_back({TUTTI_X_RESULT, TUTTI_F32, 7, 1, 0});
+  code.push_back({TUTTI_X_RESULT, TUTTI_F32, 8, 2, 0});
+  raw.expr(code);
+  for (int k = 0; k < 7; ++k) raw.states.push_back({names[k], in[k], k < 3 ? out[k] : in[k]});
+  Traits traits;
+  EXPECT_EQ(plan(raw, traits).launches.size(), 1u);
+  traits.max_arguments = 8;
+  RenderedPlan p = plan(raw, traits);
+  std::vector<size_t> buffers;
+  for (const PlannedLaunch& l : p.launches) buffers.push_back(l.buffers.size());
+  EXPECT_EQ(buffers, (std::vector<size_t>{8, 3, 4, 2, 2})) << "three launches, and copies of the first two results";
+}
+
 TEST(RenderedPlan, ProductsTakeBiasAndReluAlong) {
   for (bool cpu : {false, true}) {
     Traits traits;
