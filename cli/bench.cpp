@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -175,7 +176,7 @@ void BenchCommand::check_model_options(const std::vector<std::string>& names) co
     return option.applies(*open_model(model), size);
   };
   for (const ModelOption& o : tutti::model_options())
-    if (o.set(run.chosen) && std::ranges::none_of(names, [&](const std::string& name) { return takes(name, o); }))
+    if (o.set(run.model_values) && std::ranges::none_of(names, [&](const std::string& name) { return takes(name, o); }))
       throw invalid_option(
           o.name, "",
           fmt::format("has no effect on {}", names.empty() ? "ops" : fmt::format("{}", fmt::join(names, ", "))),
@@ -199,13 +200,14 @@ std::pair<std::string, std::string> BenchCommand::measured(const std::string& na
 
 bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   RunOptions o = run;
-  std::tie(o.model, o.chosen.size) = measured(name);
+  std::tie(o.model, o.model_values.size) = measured(name);
   const ModelDef& model = o.definition();
-  const ModelSize& size = model.size(o.chosen.size);
+  const ModelSize& size = model.size(o.model_values.size);
   for (const ModelOption& option : tutti::model_options())
-    if (!option.applies(model, o.chosen.size)) option.reset(o.chosen);
+    if (!option.applies(model, o.model_values.size)) option.reset(o.model_values);
   const bool layered = model.takes.contains("layers") && !size.fixed;
-  if (layered && o.chosen.layers.empty()) o.chosen.layers = quick && !layers_named ? "64,32,10" : usual_layers;
+  if (layered && o.model_values.layers.empty())
+    o.model_values.layers = quick && !layers_named ? "64,32,10" : usual_layers;
   if (quick && !batch_named) o.trainer.batch = 16;
   constexpr double rate =
       1e-6;  // keeps the loss nearly constant: a solved task produces denormal numbers, which slow down every CPU
@@ -219,22 +221,22 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   TrainerOptions options = o.trainer_options();
   Task task = o.make_task(*set);
   options.device_options.clear();  // each lane has its own options
-  std::string layers = o.chosen.layers;
+  std::string layers = o.model_values.layers;
   std::ranges::replace(layers, ',', '-');
   nlohmann::json same = {{"model", o.model},
                          {"size", size.name},
-                         {"context", o.chosen.context},
-                         {"layers", o.chosen.layers.empty() ? usual_layers : o.chosen.layers},
+                         {"context", o.model_values.context},
+                         {"layers", o.model_values.layers.empty() ? usual_layers : o.model_values.layers},
                          {"batch", o.trainer.batch},
                          {"optimizer", o.optimizer},
                          {"lr", rate},
                          {"samples", samples},
-                         {"dropout", o.chosen.net.dropout},
-                         {"activation", o.chosen.net.activation}};
+                         {"dropout", o.model_values.net.dropout},
+                         {"activation", o.model_values.net.activation}};
   std::string detail = layered ? layers + ", " : size.name == "default" ? "" : size.name + ", ";
-  if (o.chosen.net.activation != nn::NetOptions().activation) detail += o.chosen.net.activation + ", ";
-  if (o.chosen.net.dropout > 0) detail += fmt::format("dropout {}, ", o.chosen.net.dropout);
-  if (o.chosen.context > 0) detail += fmt::format("{} tokens, ", o.chosen.context);
+  if (o.model_values.net.activation != nn::NetOptions().activation) detail += o.model_values.net.activation + ", ";
+  if (o.model_values.net.dropout > 0) detail += fmt::format("dropout {}, ", o.model_values.net.dropout);
+  if (o.model_values.context > 0) detail += fmt::format("{} tokens, ", o.model_values.context);
   if (!run.optimizer.empty()) detail += run.optimizer + ", ";
   return {.name = o.model,
           .detail = fmt::format("{}batch {}", detail, o.trainer.batch),
@@ -402,13 +404,11 @@ void add_bench(CLI::App& app, Action& action) {
   sub->add_option("--ops", c.ops,
                   "Ops to measure: OP or OP:SHAPE (matmul:512x2048x2048), as --list shows them; all or none")
       ->group("Cases");
-  CLI::Option* layers =
-      sub->add_option("--layers", c.run.chosen.layers, "Layer sizes of the mlp, input first")->group("Cases");
-  sub->add_option("--activation", c.run.chosen.net.activation, "Activation of the mlp: relu or gelu")->group("Cases");
-  sub->add_option("--dropout", c.run.chosen.net.dropout, "Dropout probability of the mlp, in [0, 1)")->group("Cases");
+  for (const ModelOption& option : model_options())  // sizes are part of --models; the others do not change the speed
+    if (std::set<std::string_view>{"layers", "activation", "dropout", "context"}.contains(option.name))
+      c.run.add_model_option(*sub, option)->group("Cases");
+  CLI::Option* layers = sub->get_option("--layers");
   CLI::Option* batch = sub->add_option("--batch", c.run.trainer.batch, "Batch size of the models")->group("Cases");
-  sub->add_option("--context", c.run.chosen.context, "Tokens per sample of language models (0: the model's default)")
-      ->group("Cases");
   sub->add_option("--optimizer", c.run.optimizer, "Optimizer of the models (default: each model's own)")
       ->group("Cases");
   sub->add_option(

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "data/files/gguf_quantize.h"
 #include "data/gguf_tokenizer_write.h"
+#include "train/hf/folder.h"
 #include "train/io/gguf_export.h"
 #include "train/run/resume.h"
 
@@ -30,6 +31,31 @@ data::TensorSet columns_of(int64_t tokens) {
   return {"tokens", {{"tokens", one}, {"next", one}}, {{"tokens", tokens}, {"next", tokens}}};
 }
 
+/// The decoder that the run's model is. Throws Error(invalid) for other models.
+GgufDecoder decoder_of(const RunOptions& run, const std::string& output) {
+  const ModelDef& def = run.definition();
+  if (hf::is_config(def.text))
+    if (std::optional<GgufDecoder> decoder = hf::decoder_of(def.text, run.model)) return *std::move(decoder);
+  if (run.model == "llama") return llama_decoder(run.model_options());
+  throw invalid_option("output", output,
+                       fmt::format("the model is {}, and only llama, and decoders of its kind in Hugging Face folders, "
+                                   "can be written as GGUF",
+                                   hf::is_config(def.text) ? def.doc : run.model),
+                       "export it to ONNX: --output model.onnx");
+}
+
+/// The weights for evaluation, f32, of a checkpoint, a folder, or a file of weights.
+HostTensors weights_of(const ModelFile& model, const RunOptions& run, const data::TensorSet& columns) {
+  if (model.weights_alone()) return run.weights(model.path());
+  const InputLayout form = form_of(columns, "export", false);
+  const Task task = model.task(columns);
+  if (!model.of_folder()) return evaluation_weights(model.path(), task, run.trainer_options(), form);
+  HostTensors all = run.definition().weights(run.model_options(), columns);
+  expect_weights_of(model.path(), all, Programs(task).declare(form));
+  for (auto& [name, t] : all) t = t.to(DType::f32);
+  return all;
+}
+
 }  // namespace
 
 std::string gguf_type_names() {
@@ -44,22 +70,12 @@ int export_gguf(RunOptions& run, const std::string& file, const std::string& out
   ModelFile model(file, run);
   run.validate();
   check_target("--output", output);
-  if (run.model != "llama")
-    throw invalid_option("output", output,
-                         fmt::format("the model is {}, and only llama can be written as GGUF", run.model),
-                         "export it to ONNX: --output model.onnx");
-  if (model.weights_alone() && run.tokenizer == "chars")
-    throw invalid(fmt::format("{}: the file contains no tokenizer", model.path()), "give one: --tokenizer bpe:FOLDER");
+  GgufDecoder decoder = decoder_of(run, output);
+  if ((model.weights_alone() || model.of_folder()) && run.tokenizer == "chars")
+    throw invalid(fmt::format("{}: there is no tokenizer", model.path()),
+                  "give one: --tokenizer hf:FOLDER or bpe:FOLDER");
   std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
-  GgufDecoder decoder = llama_decoder(run.model_options());
-  HostTensors weights;
-  if (model.weights_alone()) {
-    weights = run.weights(model.path());
-  } else {
-    data::TensorSet columns = columns_of(tokenizer->size());
-    weights =
-        evaluation_weights(model.path(), model.task(columns), run.trainer_options(), form_of(columns, "export", false));
-  }
+  HostTensors weights = weights_of(model, run, columns_of(tokenizer->size()));
   const auto table = weights.find("model.embed_tokens.weight");
   if (table != weights.end() && table->second.type.shape.size() == 2)
     decoder.options.vocabulary = table->second.type.shape[0];
@@ -70,10 +86,11 @@ int export_gguf(RunOptions& run, const std::string& file, const std::string& out
     decoder.architecture = gguf_architecture(decoder.options);
   const std::string name = std::filesystem::path(output).stem().string();
   const auto* characters = dynamic_cast<const data::Characters*>(tokenizer.get());
-  GgufExport out = gguf_export(
-      decoder, weights, name, wanted,
-      data::gguf_tokenizer(run.tokenizer, characters ? characters->vocabulary() : "", decoder.options.vocabulary),
-      source ? &*source : nullptr);
+  std::vector<std::string> notes;
+  const GgufMetadata words = data::gguf_tokenizer(run.tokenizer, characters ? characters->vocabulary() : "",
+                                                  decoder.options.vocabulary, notes);
+  GgufExport out = gguf_export(decoder, weights, name, wanted, words, source ? &*source : nullptr);
+  out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   write_gguf(output, out.contents);
   uint64_t bytes = 0;
   for (const GgufOutput& t : out.contents.tensors) bytes += t.bytes.size();

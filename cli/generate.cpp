@@ -16,6 +16,7 @@
 #include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "core/base/text.h"
+#include "data/chat_template.h"
 #include "data/file.h"
 #include "data/files/strict_json.h"
 #include "data/gguf_tokenizer.h"
@@ -25,17 +26,18 @@
 namespace tutti::cli {
 namespace {
 
+const std::string message_start = "<|im_start|>";  // in ChatML
+
 /// Formats the prompt as the first message of a ChatML chat, with the template's system message.
 std::string as_chat(const std::string& chat, const std::string& prompt) {
-  const std::string start = "<|im_start|>", end = "<|im_end|>";
-  if (chat.find(start) == std::string::npos) return prompt;
+  const std::string end = "<|im_end|>";
   std::string system;
-  if (size_t at = chat.find(start + "system"); at != std::string::npos) {
-    size_t text = at + start.size() + 6, stop = chat.find(end, text);
+  if (size_t at = chat.find(message_start + "system"); at != std::string::npos) {
+    size_t text = at + message_start.size() + 6, stop = chat.find(end, text);
     text += chat.compare(text, 2, "\\n") == 0 ? 2 : 1;
-    if (stop != std::string::npos) system = start + "system\n" + chat.substr(text, stop - text) + end + "\n";
+    if (stop != std::string::npos) system = message_start + "system\n" + chat.substr(text, stop - text) + end + "\n";
   }
-  return system + start + "user\n" + prompt + end + "\n" + start + "assistant\n";
+  return system + message_start + "user\n" + prompt + end + "\n" + message_start + "assistant\n";
 }
 
 /// The generation_config.json of a Hugging Face folder, or its config.json, whose keys count where there is none.
@@ -142,20 +144,28 @@ struct GenerateCommand {
     config.refuse_others(sampling);
   }
 
+  static void print_not_applied(const std::string& file) {
+    print_err(
+        "{}: its chat template is not applied, the model continues the prompt as it is\n  try: write the template's "
+        "tokens into --prompt; --raw omits this message\n",
+        file);
+  }
+
   /// The prompt's text for that tokenizer, whose end tokens end the generation.
   std::string prepare(const data::Tokenizer& tokenizer, const std::string& file) {
     if (auto* own = dynamic_cast<const data::GgufTokenizer*>(&tokenizer)) {
       how.stop.insert(own->ends().begin(), own->ends().end());
       if (own->padding()) how.stop.insert(*own->padding());
-      return raw ? prompt : as_chat(own->chat_template(), prompt);
+      const std::string& chat = own->chat_template();
+      if (!raw && chat.find(message_start) != std::string::npos) return as_chat(chat, prompt);
+      if (!raw && !chat.empty()) print_not_applied(file);
+      return prompt;
     }
     auto* own = dynamic_cast<const data::HfTokenizer*>(&tokenizer);
-    if (raw)
-      throw invalid_option(
-          "raw", "",
-          own ? "has no effect on the tokenizer of a Hugging Face folder: its chat template is never used"
-              : fmt::format("has no effect on {}, which has no chat template", file),
-          "omit it");
+    const bool chats = own && !data::chat_template_of_folder(run.tokenizer.substr(3)).empty();
+    if (raw && !chats)
+      throw invalid_option("raw", "", fmt::format("has no effect on {}, which has no chat template", file), "omit it");
+    if (chats && !raw) print_not_applied(file);
     if (own) how.stop.insert(own->ends().begin(), own->ends().end());
     return prompt;
   }
@@ -268,7 +278,7 @@ void add_generate(CLI::App& app, Action& action) {
           ->check(real);
   sub->add_option("--seed", command.how.seed, "Seed of the sampling")->capture_default_str()->check(whole<uint64_t>);
   sub->add_option("--adapters", command.adapters, "Folder with LoRA adapters in PEFT's format");
-  sub->add_flag("--raw", command.raw, "Use the prompt as it is, without the file's chat template");
+  sub->add_flag("--raw", command.raw, "Use the prompt as it is, whatever chat template the file has");
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti generate SmolLM2.gguf --prompt \"What is the capital of France?\" --tokens 50");
   sub->callback([&action] { action = [] { return command(); }; });

@@ -85,6 +85,7 @@ struct PlanCommand {
   int64_t world = 1;
   std::string network, roofline;
   std::optional<bench::Card> card;  // that of --roofline
+  std::map<std::string, QuantForm> forms;
 
   void print(const Row& row, int64_t samples) const {
     fmt::print("{}, {}: {}\n", row.device.id, row.precision, row.device.name);
@@ -167,6 +168,7 @@ struct PlanCommand {
     one.texts.at("precision") = precision;
     try {
       TrainerOptions options = one.trainer_options();
+      options.forms = forms;
       Task task = one.make_task(*data.train);
       one.fit(options, device, task, data, !no_eval, !json);
       const data::Source* test = no_eval ? nullptr : data.test.get();
@@ -212,6 +214,7 @@ struct PlanCommand {
                            fmt::format("--batch {} or less", samples));
     run.make_task(*data.train);  // its errors are the user's, not a device's
     run.check_recompute(*data.train, !json);
+    forms = run.weight_forms();
     run.texts.at("precision") = all;
     std::vector<Row> rows;
     Registry::instance().renew();  // updates free memory

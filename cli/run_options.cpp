@@ -97,10 +97,10 @@ void RunOptions::restore(const std::string& path) {
   if (run.contains("description") && run["description"].is_string() && !named("model"))
     description_ = run["description"];
   if (model.empty() && run.contains("model") && run["model"].is_string()) model = run["model"];
-  if (!typed("size") && run.contains("size") && run["size"].is_string()) chosen.size = run["size"];
+  if (!typed("size") && run.contains("size") && run["size"].is_string()) model_values.size = run["size"];
   bool known = true;
   try {
-    definition().size(chosen.size);
+    definition().size(model_values.size);
   } catch (const Error&) {  // reported by validate()
     known = false;
   }
@@ -159,9 +159,10 @@ data::OpenOptions RunOptions::open_options(bool judged, bool labelled) const {
   if (how.vocabulary.empty() && data::takes_option(data, "columns")) how.vocabulary = initial_vocabulary();
   if (typed("tokenizer") || data::takes_tokenizer(data)) how.tokenizer = tokenizer;
   if (data::takes_context(data))
-    how.context = chosen.context || !definition().context ? chosen.context : definition().context(model_options());
+    how.context =
+        model_values.context || !definition().context ? model_values.context : definition().context(model_options());
   else if (typed("context") && !definition().context)
-    how.context = chosen.context;  // an error
+    how.context = model_values.context;  // an error
   return how;
 }
 
@@ -191,7 +192,7 @@ data::Sources RunOptions::read_data(bool judged, bool labelled) try {
 }
 
 ModelOptions RunOptions::model_options() const {
-  ModelOptions all = chosen;
+  ModelOptions all = model_values;
   if (!names_file(init)) all.net.init = scheme_named(init);
   all.data = option_text("data", data);
   if (weights_file().ends_with(".gguf")) all.weights = weights_file();
@@ -229,7 +230,7 @@ void RunOptions::start(Trainer& trainer, const data::Source& set) const {
 
 void RunOptions::complete() {
   const ModelDef& def = definition();
-  const ModelSize& size = def.size(chosen.size);
+  const ModelSize& size = def.size(model_values.size);
   if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && tokenizer == "chars")
     tokenizer = "gguf:" + file;
   if (hf::is_folder(model) && !named("tokenizer") && tokenizer == "chars" && def.context && hf::has_tokenizer(model))
@@ -284,8 +285,8 @@ void RunOptions::validate_each() const {
   make_optimizer();
   for (const auto& [option, value] : hyperparameters)
     if (given(option)) at_least(option, *value, 0);
-  definition().size(chosen.size);
-  check(chosen);
+  definition().size(model_values.size);
+  check(model_values);
   definition().check(model_options());
   if (steps > 0 && epochs != 1 && typed("steps") && typed("epochs"))  // run files name both
     throw invalid_option("epochs", epochs, fmt::format("has no effect with --steps {}", steps), "omit one of the two");
@@ -295,7 +296,7 @@ void RunOptions::validate_each() const {
 bool RunOptions::takes_effect(const std::string& option, const std::string& value) const {
   if (option == "init" && names_file(value)) return true;
   for (const ModelOption& o : tutti::model_options())
-    if (o.name == option && o.scope == ModelOption::Scope::listed) return o.applies(definition(), chosen.size);
+    if (o.name == option && o.scope == ModelOption::Scope::listed) return o.applies(definition(), model_values.size);
   return true;
 }
 
@@ -334,7 +335,7 @@ OptionTexts RunOptions::effective_texts() const {
 }
 
 TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
-  const ModelSize& size = definition().size(chosen.size);
+  const ModelSize& size = definition().size(model_values.size);
   TrainerOptions t = trainer;
   t.optimizer = make_optimizer();
   parse_texts(t, effective_texts(), total_steps > 0 ? total_steps : -1);
@@ -384,6 +385,12 @@ TrainerOptions RunOptions::inference_options() const {
 
 HostTensors RunOptions::weights(const std::string& file) const {
   return file.ends_with(".onnx") ? onnx::read(file).weights : read_weights(file, !text("quantize").empty());
+}
+
+std::map<std::string, QuantForm> RunOptions::weight_forms(const std::string& checkpoint) const {
+  const std::string file = checkpoint.empty() ? weights_file() : checkpoint;
+  if (text("quantize") != "file" || file.empty()) return {};
+  return quantized_forms(weights(file));
 }
 
 std::unique_ptr<data::Tokenizer> RunOptions::open_tokenizer() const {

@@ -22,8 +22,8 @@ struct RunOptions {
   TrainerOptions trainer{.batch = 0, .augment = "none"};
   OptionTexts texts = default_texts();  ///< of those with a parser
   std::string model, init = "torch", data;
-  ModelOptions chosen;     ///< the options that model_options() has records of, but for init
-  data::OpenOptions open;  ///< the options of data_options(), for reading --data
+  ModelOptions model_values;  ///< of the options that model_options() has records of, but for init
+  data::OpenOptions open;     ///< the options of data_options(), for reading --data
   std::string tokenizer = "chars";
   int64_t epochs = 1, steps = 0;
   uint64_t memory_budget = 0;  ///< bytes; 0: none
@@ -39,6 +39,8 @@ struct RunOptions {
   /// Declares them on a subcommand. All but --device, --fallback, --threads, --workers and --prefetch are remembered in
   /// checkpoints.
   void add_to(CLI::App& sub);
+  /// Declares one option of models, of which checkpoints do not know.
+  CLI::Option* add_model_option(CLI::App& sub, const ModelOption& option);
   /// A subcommand's own option that checkpoints remember as well.
   CLI::Option* remember(CLI::Option* option);
   /// Removes an option, such as "epochs", from a subcommand on which it has no effect.
@@ -83,6 +85,9 @@ struct RunOptions {
   Optimizer make_optimizer() const;
   /// The weights of a file in the format of --quantize.
   HostTensors weights(const std::string& file) const;
+  /// The forms of the quantized matrices that a run with --quantize file loads from the checkpoint, or from --init, for
+  /// planning; empty for other runs. Reads the whole file.
+  std::map<std::string, QuantForm> weight_forms(const std::string& checkpoint = {}) const;
   /// The tokenizer of the checkpoint's text data.
   std::unique_ptr<data::Tokenizer> open_tokenizer() const;
   /// The weights file of --init; "" if --init is a random initialization.
@@ -93,6 +98,7 @@ struct RunOptions {
   /// none.
   void check_recompute(const data::Source& set, bool told) const;
   /// Chooses what to recompute so that the run fits into --memory-budget; `told`: what came of it is said on stderr.
+  /// The options must have the forms of weights.
   void fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data, bool evaluates,
            bool told) const;
   /// Options for commands that do not train.

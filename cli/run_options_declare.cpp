@@ -84,21 +84,22 @@ void RunOptions::add_model(CLI::App& sub) {
   add_model_options(sub, m);
 }
 
+CLI::Option* RunOptions::add_model_option(CLI::App& sub, const ModelOption& option) {
+  const std::string flag = fmt::format("--{}", option.name);
+  return std::visit(
+      [&](auto field) {
+        using V = std::remove_cvref_t<decltype(field(model_values))>;
+        if constexpr (std::is_same_v<V, nn::Scheme>)
+          return sub.add_option(flag, init, option.doc);
+        else
+          return checked(sub.add_option(flag, field(model_values), option.doc), V{});
+      },
+      option.field);
+}
+
 void RunOptions::add_model_options(CLI::App& sub, std::string_view group) {
-  for (const ModelOption& option : tutti::model_options()) {
-    if (option.group != group) continue;
-    const std::string flag = fmt::format("--{}", option.name);
-    declare(std::visit(
-                [&](auto field) {
-                  using V = std::remove_cvref_t<decltype(field(chosen))>;
-                  if constexpr (std::is_same_v<V, nn::Scheme>)
-                    return sub.add_option(flag, init, option.doc);
-                  else
-                    return checked(sub.add_option(flag, field(chosen), option.doc), V{});
-                },
-                option.field),
-            group.data());
-  }
+  for (const ModelOption& option : tutti::model_options())
+    if (option.group == group) declare(add_model_option(sub, option), group.data());
 }
 
 void RunOptions::add_data(CLI::App& sub) {

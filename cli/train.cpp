@@ -121,6 +121,7 @@ TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& t
   options.gradient_norm = (!log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
   options.norms_every = norms;
   options.nan_check = nan_check;
+  if (page.asked() || run.memory_budget > 0) options.forms = run.weight_forms(resume);
   run.fit(options, device, task, data, !no_eval, !quiet);
   options.profiler = profile.make();
   return options;
@@ -157,7 +158,9 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
                  trainer, run);
     bool too_large = e.code == Code::no_memory && device.memory_free > 0 && trainer.steps() == 0;
     const data::Source* test = no_eval ? nullptr : data.test.get();
-    auto ways = too_large ? ways_to_fit(device, task, options, *data.train, test, device.memory_free)
+    TrainerOptions planned = options;
+    if (too_large) planned.forms = run.weight_forms(resume);
+    auto ways = too_large ? ways_to_fit(device, task, planned, *data.train, test, device.memory_free)
                           : std::vector<std::string>();
     if (!ways.empty()) remedy = fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or "));
   } catch (const Error&) {  // for example a lost device; report the original error

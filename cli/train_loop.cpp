@@ -14,6 +14,7 @@
 #include "core/base/option_text.h"
 #include "data/files/checkpoint.h"
 #include "train/io/weights.h"
+#include "train/run/evaluate.h"
 #include "train/run/plan.h"
 
 namespace tutti::cli {
@@ -135,7 +136,7 @@ class EpochLoop {
         total_(total),
         progress_(progress),
         saver_(command.checkpoint, command.keep, command.keep_best),
-        size_(command.run.definition().size(command.run.chosen.size).name),
+        size_(command.run.definition().size(command.run.model_values.size).name),
         due_(command.save_every, trainer.steps()),
         goal_(Goal::parse(command.target)) {
     saver_.began_from(command.resume);
@@ -337,14 +338,8 @@ class EpochLoop {
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
                                           ProgressLine& progress) {
   if (!target.empty()) {
-    std::vector<std::string> metrics = Programs(run.make_task(*data.test), program_options(run.trainer_options()))
-                                           .declare(form_of(*data.test, "test", false))
-                                           .metrics;
-    if (auto mse = std::ranges::find(metrics, "mse"); mse != metrics.end()) {  // evaluate() reports these two for it
-      *mse = "rmse";
-      metrics.emplace_back("r2");
-    }
-    Goal::parse(target).expect_one_of(metrics);
+    const Programs programs(run.make_task(*data.test), program_options(run.trainer_options()));
+    Goal::parse(target).expect_one_of(reported_metrics(programs.declare(form_of(*data.test, "test", false)).metrics));
   }
   catch_signals();
   return EpochLoop(*this, trainer, data, total, progress).run();

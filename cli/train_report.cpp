@@ -77,7 +77,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
   bool has_accuracy = o.scored && accuracy != o.score.metrics.end();
   nlohmann::ordered_json out{{"device", device.id},
                              {"model", run.model},
-                             {"size", run.definition().size(run.chosen.size).name},
+                             {"size", run.definition().size(run.model_values.size).name},
                              {"parameters", trainer.parameter_count()},
                              {"steps", steps},
                              {"epochs", epochs_done(trainer, steps, per_epoch)},

@@ -9,7 +9,6 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <queue>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -18,8 +17,6 @@
 
 namespace tutti::data {
 namespace {
-
-uint64_t pair(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b); }
 
 // White space is Unicode's White_Space, which differs from PCRE2's \s.
 #define TUTTI_SPACE R"(\t-\r\x{85}\p{Z})"
@@ -33,10 +30,17 @@ constexpr const char* gpt2_pattern =
   R"(\p{L}\p{N}]++[\r\n]*|[)" TUTTI_SPACE R"(]*[\r\n]+|[)" TUTTI_SPACE R"(]+(?![^)" TUTTI_SPACE R"(])|[)" TUTTI_SPACE \
   "]+"
 
-constexpr BpeSplit splits[] = {{"gpt-2", gpt2_pattern, false, false, false},
-                               {"smollm", gpt2_pattern, true, false, false},
-                               {"llama-bpe", TUTTI_LLAMA3(R"(\p{N}{1,3})"), false, true, true},
-                               {"qwen2", TUTTI_LLAMA3(R"(\p{N})"), false, false, false}};
+#define TUTTI_LLAMA3_SOURCE(digits)                                                                              \
+  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" digits R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)" \
+  R"(\s+(?!\S)|\s+)"
+
+#define TUTTI_3_DIGITS R"(\p{N}{1,3})"
+#define TUTTI_DIGIT R"(\p{N})"
+constexpr BpeSplit splits[] = {
+    {"gpt-2", gpt2_pattern, nullptr, false, false, false},
+    {"smollm", gpt2_pattern, nullptr, true, false, false},
+    {"llama-bpe", TUTTI_LLAMA3(TUTTI_3_DIGITS), TUTTI_LLAMA3_SOURCE(TUTTI_3_DIGITS), false, true, true},
+    {"qwen2", TUTTI_LLAMA3(TUTTI_DIGIT), TUTTI_LLAMA3_SOURCE(TUTTI_DIGIT), false, false, false}};
 const char* const digits_pattern = R"(\p{N}|\P{N}++)";
 
 const char* const folder_remedy = "the folder must contain vocab.json and merges.txt in GPT-2's format";
@@ -185,47 +189,7 @@ void Bpe::add_merge(std::string_view line, const std::string& place, const char*
   if (both.size() != 2 || both[0].empty() || both[1].empty())
     throw invalid(fmt::format("{}: '{}' is not a pair of tokens separated by a space", place, line), remedy);
   int32_t a = number_of(both[0], place), b = number_of(both[1], place);
-  merges_.emplace(pair(a, b), Merge{static_cast<int32_t>(merges_.size()), number_of(both[0] + both[1], place)});
-}
-
-/// Merges the pair of the lowest rank, the leftmost first, until no pair can be merged. A heap of pairs over a linked
-/// list: O(n log n), because a piece may be as long as the text.
-std::vector<int32_t> Bpe::merged(std::vector<int32_t> piece) const {
-  struct Candidate {
-    int32_t rank, token;
-    size_t left;
-    int32_t a, b;
-    bool operator<(const Candidate& o) const { return rank != o.rank ? rank > o.rank : left > o.left; }
-  };
-  constexpr int32_t gone = -1;
-  size_t n = piece.size();
-  std::vector<size_t> next(n), before(n);
-  for (size_t i = 0; i < n; ++i) {
-    next[i] = i + 1;
-    before[i] = i - 1;
-  }
-  std::priority_queue<Candidate> queue;
-  auto consider = [&](size_t left) {
-    if (left >= n || next[left] >= n) return;
-    int32_t a = piece[left], b = piece[next[left]];
-    if (auto it = merges_.find(pair(a, b)); it != merges_.end())
-      queue.push({it->second.rank, it->second.token, left, a, b});
-  };
-  for (size_t i = 0; i < n; ++i) consider(i);
-  while (!queue.empty()) {
-    Candidate c = queue.top();
-    queue.pop();
-    size_t right = next[c.left];
-    if (piece[c.left] != c.a || right >= n || piece[right] != c.b) continue;  // stale: one of the two has been merged
-    piece[c.left] = c.token;
-    piece[right] = gone;
-    next[c.left] = next[right];
-    if (next[right] < n) before[next[right]] = c.left;
-    consider(c.left);
-    if (before[c.left] < n) consider(before[c.left]);
-  }
-  std::erase(piece, gone);
-  return piece;
+  merges_.emplace(merge_key(a, b), Merge{static_cast<int32_t>(merges_.size()), number_of(both[0] + both[1], place)});
 }
 
 std::vector<std::string> Bpe::tokens() const {
@@ -268,7 +232,7 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what)
             "use a vocabulary with all 256 bytes, or another text");
       bytes.push_back(of_byte_[byte]);
     }
-    std::vector<int32_t> all = merged(std::move(bytes));
+    std::vector<int32_t> all = merged(merges_, std::move(bytes));
     tokens.insert(tokens.end(), all.begin(), all.end());
     if (piece.size() <= short_piece) known.emplace(piece, std::move(all));
   };

@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "data/merges.h"
 #include "data/tokenizer.h"
 
 namespace tutti::data {
@@ -16,6 +17,7 @@ namespace tutti::data {
 struct TUTTI_API BpeSplit {
   const char* name;     ///< as GGUF files call it
   const char* pattern;  ///< PCRE2
+  const char* source;   ///< the same in tokenizer.json, for Oniguruma; null: GPT-2's, which ByteLevel has
   bool digits_alone;    ///< every \p{N} is a piece by itself, before the pattern is applied
   bool whole_pieces;    ///< a piece that is a token is not built by merges
   bool begins;          ///< models expect the begin token before a text, unless the file says otherwise
@@ -60,21 +62,17 @@ class TUTTI_API Bpe : public Tokenizer {
   std::string decode(std::span<const int32_t> tokens) const override;
 
  private:
-  struct Merge {
-    int32_t rank, token;
-  };
   struct Pattern;
   void read_vocabulary(const std::string& path);
   void read_merges(const std::string& path);
   void learn_bytes();
   void add_merge(std::string_view line, const std::string& place, const char* remedy);
   int32_t number_of(const std::string& token, const std::string& place) const;
-  std::vector<int32_t> merged(std::vector<int32_t> piece) const;
 
   std::string name_;  // of the vocabulary, for messages
   std::unordered_map<std::string, int32_t> numbers_;
-  std::unordered_map<uint64_t, Merge> merges_;  // by the ids of both tokens
-  std::array<int32_t, 256> of_byte_ = {};       // -1: not in the vocabulary
+  Merges merges_;
+  std::array<int32_t, 256> of_byte_ = {};  // -1: not in the vocabulary
   std::unordered_map<int32_t, std::string> bytes_of_;
   int64_t size_ = 0;
   bool drop_unknown_bytes_ = false;

@@ -11,7 +11,7 @@
 
 #include "core/base/option_text.h"
 #include "core/base/text.h"
-#include "data/file.h"
+#include "data/gzip_file.h"
 #include "data/tokenizer.h"
 
 namespace tutti::data {
@@ -130,9 +130,7 @@ size_t Csv::column_named(const std::string& name, const char* why) const {
 }
 
 Csv::Csv(std::string path, const CsvFormat& format)
-    : path_(std::move(path)),
-      text_(unpacked(read_file(path_, "give a CSV file: csv:FILE[:TARGET]"), path_)),
-      format_(format) {
+    : path_(std::move(path)), text_(read_unpacked(path_, "give a CSV file: csv:FILE[:TARGET]")), format_(format) {
   if (text_.starts_with("\xef\xbb\xbf")) text_.erase(0, 3);  // UTF-8 byte order mark
   if (size_t zero = text_.find('\0'); zero != text_.npos)
     throw error(1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(zero), '\n'),

@@ -6,6 +6,7 @@
 
 #include "core/base/option_text.h"
 #include "data/bpe.h"
+#include "data/gguf_tokenizer_folder.h"
 
 namespace tutti::data {
 namespace {
@@ -47,8 +48,10 @@ GgufMetadata of_file(const std::string& path) {
 
 }  // namespace
 
-GgufMetadata gguf_tokenizer(const std::string& name, const std::string& characters, int64_t vocabulary) {
+GgufMetadata gguf_tokenizer(const std::string& name, const std::string& characters, int64_t vocabulary,
+                            std::vector<std::string>& notes) {
   if (name.starts_with("gguf:")) return of_file(name.substr(5));
+  if (name.starts_with("hf:")) return gguf_tokenizer_of_folder(name.substr(3), vocabulary, notes);
   const std::array<std::string, 256>& alphabet = byte_alphabet();
   if (name.starts_with("bpe:")) {
     Bpe bpe(name.substr(4));
@@ -57,7 +60,7 @@ GgufMetadata gguf_tokenizer(const std::string& name, const std::string& characte
   if (name == "bytes") return byte_level({alphabet.begin(), alphabet.end()}, {}, vocabulary);
   if (name != "chars")
     throw invalid_option("tokenizer", name, "is not written to GGUF files",
-                         "use bytes, chars, bpe:FOLDER or gguf:FILE");
+                         "use bytes, chars, bpe:FOLDER, hf:FOLDER or gguf:FILE");
   std::vector<std::string> tokens;
   for (char32_t c : code_points(characters, "the vocabulary")) {
     if (c >= 128)

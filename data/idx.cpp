@@ -1,72 +1,18 @@
 #include "data/idx.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <memory>
 #include <new>
 #include <optional>
 
 #include "core/base/status.h"
+#include "data/gzip_file.h"
 
 namespace tutti::data {
 namespace {
 
 const char* const download = "the file is damaged or not an IDX file; fetch it again";
-
-// The uncompressed bytes of a file, plain or gzip, with the position for messages.
-class Stream {
- public:
-  explicit Stream(const std::string& path) : path_(path) {
-    std::error_code error;
-    auto status = std::filesystem::status(path, error);
-    if (!std::filesystem::exists(status)) throw invalid(fmt::format("{}: there is no such file", path));
-    if (!std::filesystem::is_regular_file(status)) throw invalid(fmt::format("{}: not a regular file", path));
-    file_bytes_ = std::filesystem::file_size(path, error);
-    file_.reset(gzopen(path.c_str(), "rb"));
-    if (!file_) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
-    gzbuffer(file_.get(), 1 << 17);
-  }
-
-  [[noreturn]] void fail(uint64_t at, const std::string& what) const {
-    throw invalid(fmt::format("{}, byte {}: {}", path_, at, what), download);
-  }
-
-  // Reads up to `bytes` and returns how many were read; fewer only at the end of the file.
-  size_t read(void* to, size_t bytes) {
-    size_t done = 0;
-    while (done < bytes) {
-      auto part = static_cast<unsigned>(std::min<size_t>(bytes - done, 1u << 30));
-      int got = gzread(file_.get(), static_cast<char*>(to) + done, part);
-      if (got > 0) done += static_cast<size_t>(got);
-      int code = Z_OK;
-      const char* text = gzerror(file_.get(), &code);
-      if (code == Z_BUF_ERROR) fail(at_ + done, "the gzip stream ends too early");
-      if (code == Z_ERRNO) fail(at_ + done, std::strerror(errno));
-      if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) fail(at_ + done, fmt::format("bad gzip data ({})", text));
-      if (got == 0) break;
-    }
-    at_ += done;
-    return done;
-  }
-
-  bool packed() const { return !gzdirect(file_.get()); }
-  // Upper bound of the uncompressed size: deflate expands at most 1032 times.
-  uint64_t bound() const { return packed() ? file_bytes_ * 1032 : file_bytes_; }
-  uint64_t at() const { return at_; }
-
- private:
-  struct Close {
-    void operator()(gzFile file) const { gzclose_r(file); }
-  };
-  std::string path_;
-  uint64_t file_bytes_ = 0, at_ = 0;
-  std::unique_ptr<gzFile_s, Close> file_;
-};
 
 std::optional<DType> element_type(uint8_t code) {
   switch (code) {
@@ -82,7 +28,7 @@ uint32_t big_endian(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | uint32_t{p[3]};
 }
 
-TensorType read_header(Stream& in) {
+TensorType read_header(GzipFile& in) {
   uint8_t magic[4] = {}, dims[4 * 8] = {};
   if (size_t got = in.read(magic, 4); got < 4) in.fail(got, "the file ends inside the 4 bytes of the magic number");
   if (magic[0] != 0 || magic[1] != 0)
@@ -111,7 +57,7 @@ void to_machine_order(HostTensor& t) {
 }  // namespace
 
 HostTensor read_idx(const std::string& path) {
-  Stream in(path);
+  GzipFile in(path, "check the path", download);
   HostTensor tensor{read_header(in), {}};
   uint64_t bytes = 0, header = in.at();
   try {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <queue>
 
 #include "core/base/printable.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "data/merges.h"
 #include "data/tokenizer.h"
 #include "data/tokenizers/models.h"
 #include "data/tokenizers/stages.h"
@@ -52,18 +52,11 @@ class BpeModel : public PieceModel {
       }
       unknown = false;
     }
-    merge(symbols);
+    symbols = merged(merges_, std::move(symbols));
     tokens.insert(tokens.end(), symbols.begin(), symbols.end());
   }
 
  private:
-  struct Merge {
-    int32_t rank, token;
-  };
-  static uint64_t pair_of(int32_t a, int32_t b) {
-    return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b);
-  }
-
   void add(const json& j, size_t i, const std::string& place) {
     std::vector<std::string> both;
     if (j.is_string()) both = fields(j.get<std::string>(), ' ');
@@ -71,47 +64,11 @@ class BpeModel : public PieceModel {
     if (both.size() != 2) fail_at(place, "expected a pair of tokens");
     const std::string& right = both[1];
     std::string result = both[0] + (right.starts_with(prefix_) ? right.substr(prefix_.size()) : right);
-    merges_[pair_of(number_of(both[0], place), number_of(right, place))] = {static_cast<int32_t>(i),
-                                                                            number_of(result, place)};
+    merges_[merge_key(number_of(both[0], place), number_of(right, place))] = {static_cast<int32_t>(i),
+                                                                              number_of(result, place)};
   }
 
-  /// Merges the pair of the lowest rank, the leftmost first, until no pair is left: a heap over a linked list.
-  void merge(std::vector<int32_t>& symbols) const {
-    struct Candidate {
-      int32_t rank;
-      size_t at;
-      int32_t a, b, token;
-      bool operator>(const Candidate& o) const { return rank != o.rank ? rank > o.rank : at > o.at; }
-    };
-    const size_t n = symbols.size(), none = n;
-    std::vector<size_t> next(n), previous(n);
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> heap;
-    auto push = [&](size_t at) {
-      if (at == none || next[at] == none) return;
-      auto it = merges_.find(pair_of(symbols[at], symbols[next[at]]));
-      if (it != merges_.end()) heap.push({it->second.rank, at, symbols[at], symbols[next[at]], it->second.token});
-    };
-    for (size_t i = 0; i < n; ++i) {
-      next[i] = i + 1 < n ? i + 1 : none;
-      previous[i] = i > 0 ? i - 1 : none;
-    }
-    for (size_t i = 0; i < n; ++i) push(i);
-    while (!heap.empty()) {
-      const Candidate c = heap.top();
-      heap.pop();
-      const size_t right = next[c.at];
-      if (symbols[c.at] != c.a || right == none || symbols[right] != c.b) continue;  // merged since
-      symbols[c.at] = c.token;
-      symbols[right] = -1;
-      next[c.at] = next[right];
-      if (next[right] != none) previous[next[right]] = c.at;
-      push(previous[c.at]);
-      push(c.at);
-    }
-    std::erase(symbols, -1);
-  }
-
-  std::unordered_map<uint64_t, Merge> merges_;
+  Merges merges_;
   std::string prefix_, suffix_;
   std::optional<int32_t> unknown_;
   bool fuse_ = false, byte_fallback_ = false, ignore_merges_ = false;

@@ -1,4 +1,5 @@
 """tutti export to GGUF, and what the other commands make of the file."""
+import json
 import unittest
 
 import harness
@@ -34,6 +35,35 @@ class Gguf(harness.Case):
         self.made("--lora", "2", "--lora-targets", "q_proj,up_proj", "--lr", "0.1")
         self.done("export", self.run_file, "--output", self.model)
         self.assertAlmostEqual(self.loss(self.model, "--context", "6"), self.loss(self.run_file), 5)
+
+    def test_a_folder_and_its_chat_template(self):
+        base = self.folder / "base"
+        self.train("llama", "--size", "tiny", *self.data, "--steps", "1", "--no-eval", "--merged", base)
+        letters = sorted(set((self.folder / "text.txt").read_text()) - {" "})
+        vocabulary = {c: i for i, c in enumerate(["\u0120", *letters])}
+        (base / "tokenizer.json").write_text(json.dumps({
+            "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            "decoder": {"type": "ByteLevel"}}))
+        text = ["--prompt", "cat", "--tokens", "3", "--device", "reference:0", "--json"]
+        plain = self.done("generate", base, *text)
+        self.assertNotIn("template", plain.stderr)
+        self.fails(2, ["--raw", "no chat template"], "generate", base, *text, "--raw")
+        told = self.json("export", base, "--output", self.model)
+        self.assertEqual((told["architecture"], told["type"], told["tensors"], told["notes"]), ("llama", "f32", 20, []))
+        loss = self.json("eval", base, *self.data, "--context", "6")["loss"]
+        self.assertEqual(self.loss(self.model, "--context", "6"), loss)
+        (base / "chat_template.jinja").write_text("[INST] {{ messages[0].content }} [/INST]")
+        self.done("export", base, "--output", self.model)
+        for file in (base, self.model):  # no template but ChatML is applied, and that is said
+            run = self.done("generate", file, *text)
+            self.assertIn(f"{file}: its chat template is not applied", run.stderr)
+            self.assertEqual(json.loads(run.stdout)["tokens"], json.loads(plain.stdout)["tokens"])
+            self.assertNotIn("template", self.done("generate", file, *text, "--raw").stderr)
+        tuned = self.folder / "tuned.safetensors"
+        self.train(base, *self.data, "--context", "6", "--steps", "1", "--no-eval", "--checkpoint", tuned)
+        self.done("export", tuned, "--output", self.model)
+        self.assertEqual(self.loss(self.model, "--context", "6"), self.loss(tuned))
 
     def test_what_cannot_be(self):
         self.made()

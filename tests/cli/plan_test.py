@@ -22,6 +22,31 @@ class Plan(harness.Case):
                     self.assertEqual(plan["state"]["parameters"], 4 * run["parameters"])
                     self.assertEqual(plan["gradients"], 4 * run["parameters"])
 
+    def test_weights_kept_quantized(self):
+        (self.folder / "text.txt").write_text("the cat sat on the mat. " * 40)
+        data = ["--data", f"text:{self.folder / 'text.txt'}", "--context", "8", "--batch", "2"]
+        run, model, plain = self.folder / "run.safetensors", self.folder / "q.gguf", self.folder / "f32.gguf"
+        self.train("llama", *data, "--device", "reference", "--steps", "1", "--no-eval", "--checkpoint", run)
+        self.done("export", run, "--output", model, "--type", "q8_0")
+        self.done("export", run, "--output", plain)
+        tuned = ["llama", "--init", model, *data, "--lora", "2"]
+        for device in harness.usable_devices(slow=True):
+            peaks = {}
+            for quantize in ("file", "int4", ""):
+                args = [*tuned, "--device", device, *(["--quantize", quantize] if quantize else [])]
+                plan = self.planned(*args, "--no-search")[device, "f32"]
+                run = self.train(*args, "--steps", "1")
+                self.assertEqual(plan["peak_bytes"], run["planned_bytes"], (device, quantize))
+                self.assertEqual(plan["peak_bytes"], run["peak_bytes"], (device, quantize))
+                peaks[quantize] = plan["state"]["parameters"]
+            self.assertLess(peaks["file"], 0.35 * peaks[""])
+        fits = ["train", *tuned, "--device", "reference", "--quantize", "file", "--memory-budget"]
+        peak = self.planned(*tuned, "--device", "reference", "--quantize", "file", "--no-search")["reference:0", "f32"]["peak_bytes"]
+        self.done(*fits, f"{peak}B", "--steps", "1")
+        self.fails(2, ["does not fit"], *fits, "4MB", "--steps", "1")
+        refused = self.planned("llama", "--init", plain, *data, "--lora", "2", "--quantize", "file", "--device", "reference")
+        self.assertIn("no quantized matrix", refused["reference:0", "f32"]["problem"])
+
     def test_precisions_and_what_a_device_declines(self):
         plans = self.planned(*harness.MLP, "--device", "reference", "--precision", "f32,bf16,tf32", "--no-search")
         f32, bf16 = plans["reference:0", "f32"], plans["reference:0", "bf16"]

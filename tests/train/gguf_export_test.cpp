@@ -1,12 +1,17 @@
 // Language models written as GGUF files, and read again.
 #include "train/io/gguf_export.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "data/files/gguf_quantize.h"
 #include "data/gguf_tokenizer.h"
 #include "data/gguf_tokenizer_write.h"
+#include "data/hf_tokenizer.h"
 #include "tests/train/files.h"
+#include "train/io/decoder_facts.h"
 
 namespace tutti {
 namespace {
@@ -67,17 +72,42 @@ TEST(GgufExport, ComesBack) {
                   .original = 8,
                   .magnitude = 1.25,
                   .short_factors = std::vector<double>(32, 1),
-                  .long_factors = factors}}};
-  const char* expected[] = {"llama", "llama", "qwen2", "qwen3", "llama", "llama", "llama", "llama", "llama"};
+                  .long_factors = factors}},
+      {.fused = true, .window = 8, .sliding = {true, true}},
+      {.activation = "gelu_tanh", .unit_norms = true, .embedding_scale = 16},
+      {.activation = "gelu_tanh",
+       .unit_norms = true,
+       .result_norms = true,
+       .embedding_scale = 16,
+       .score_cap = 20,
+       .logit_cap = 10,
+       .window = 8,
+       .sliding = {true, false}},
+      {.activation = "gelu_tanh",
+       .head_norms = true,
+       .unit_norms = true,
+       .result_norms = true,
+       .embedding_scale = 16,
+       .rotary = {.base = 1e6},
+       .window = 8,
+       .sliding = {true, true},
+       .sliding_rotary = Rotary{}}};
+  const char* expected[] = {"llama", "llama", "qwen2", "qwen3", "llama",  "llama", "llama",
+                            "llama", "llama", "phi3",  "gemma", "gemma2", "gemma3"};
   size_t k = 0;
   for (const nn::DecoderOptions& v : variants) {
     SCOPED_TRACE(k);
     GgufDecoder m = made(v);
     EXPECT_EQ(m.architecture, expected[k++]);
-    m.options.name = m.architecture == "qwen2" ? "Qwen2" : m.architecture == "qwen3" ? "Qwen3" : "Llama";
     HostTensors w = weights_of(m);
     write_gguf(f / "m.gguf", gguf_export(m, w, "m", type("f32"), {}).contents);
     Gguf file(f / "m.gguf");
+    m.options.name = decoder_facts(m.architecture).name;
+    for (auto& [name, t] : w)  // files store 1 + weight
+      if (m.options.unit_norms && name.ends_with("norm.weight"))
+        for (size_t i = 0; i < static_cast<size_t>(num_elements(t.type.shape)); ++i)
+          store_element(DType::f32, t.bytes.data(), i, static_cast<float>(t.item(i)) + 1.0f);
+    m.options.unit_norms = false;
     GgufDecoder back = gguf_decoder(file);
     EXPECT_EQ(back.options, m.options);
     EXPECT_EQ(back.context, 32);
@@ -158,17 +188,138 @@ TEST(GgufExport, BlocksAtTheEdges) {
 }
 
 TEST(GgufExport, ModelsWithoutArchitectureAreRefused) {
-  auto error = [](nn::DecoderOptions o) { return message_of([&] { gguf_architecture(o); }); };
+  auto error = [](nn::DecoderOptions o) {
+    o.width = o.head = 16;
+    o.heads = 1;
+    return message_of([&] { gguf_architecture(o); });
+  };
   expect_parts(error({.activation = "gelu"}), {"Llama: the activation gelu cannot be written as GGUF"});
-  expect_parts(error({.fused = true}), {"qkv_proj"});
   expect_parts(error({.logit_cap = 30}), {"capped"});
-  expect_parts(error({.window = 4, .sliding = {true}}), {"sliding window"});
+  expect_parts(error({.layers = 1, .window = 4, .sliding = {true}}), {"sliding window"});
+  expect_parts(error({.head_norms = true, .result_norms = true}), {"these norms"});
+  expect_parts(error({.qkv_bias = true, .fused = true}), {"biases of phi3"});
+  expect_parts(error({.embedding_scale = 2}), {"scale of embeddings"});
+  expect_parts(error({.score_scale = 0.3}), {"scale of scores"});
+  expect_parts(error({.rotary = {.scaling = Rotary::Scaling::dynamic}}), {"'dynamic'"});
+}
+
+/// A tokenizer.json of GPT-2's vocabulary in the tests, with a special token, which begins texts and ends them.
+nlohmann::json folder_tokenizer() {
+  data::Bpe own(std::string(GOLDEN_DIR) + "/bpe");
+  nlohmann::json j = {{"model", {{"type", "BPE"}, {"merges", own.merges()}, {"ignore_merges", false}}}};
+  std::vector<std::string> tokens = own.tokens();
+  for (size_t i = 0; i < tokens.size(); ++i) j["model"]["vocab"][tokens[i]] = i;
+  const size_t special = tokens.size();
+  j["added_tokens"] = {{{"id", special}, {"content", "<|end|>"}, {"special", true}, {"normalized", false}}};
+  j["post_processor"] = {{"type", "TemplateProcessing"},
+                         {"single", {{{"SpecialToken", {{"id", "<|end|>"}}}}, {{"Sequence", {{"id", "A"}}}}}},
+                         {"special_tokens", {{"<|end|>", {{"ids", {special}}}}}}};
+  return j;
+}
+
+nlohmann::json split_by(const std::string& regex) {
+  return {{"type", "Sequence"},
+          {"pretokenizers",
+           {{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}},
+            {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
+}
+
+/// That tokenizer.json as metadata, which must give the ids of the folder, and its notes.
+std::vector<std::string> as_gguf(const nlohmann::json& j, const std::string& pre, bool begins = true) {
+  Folder f;
+  f.write("tokenizer.json", j.dump());
+  f.write("config.json", R"({"eos_token_id": 3})");
+  f.write("tokenizer_config.json", R"({"chat_template": "{{ messages }}"})");
+  std::vector<std::string> notes;
+  const data::HfTokenizer own(f.path());
+  write_gguf(f / "t.gguf", {data::gguf_tokenizer("hf:" + f.path(), "", own.size() + 2, notes), {}});
+  const Gguf file(f / "t.gguf");
+  const data::GgufTokenizer back(file);
+  EXPECT_EQ(file.text("tokenizer.ggml.pre"), pre);
+  EXPECT_EQ(back.size(), own.size() + 2);
+  EXPECT_EQ(back.adds_begin(), begins);
+  EXPECT_EQ(back.ends(), (std::set<int32_t>{3}));
+  EXPECT_EQ(back.chat_template(), "{{ messages }}");
+  for (const char* text : {"The quick brown fox's 1234567 tests", "na\u00efve\n\n  x <|end|> it'S 5", "", " \t a "}) {
+    std::vector<int32_t> ids = back.encode(text, "");
+    if (begins) ids.insert(ids.begin(), *back.begin());
+    EXPECT_EQ(ids, own.encode(text, "")) << pre << ": " << text;
+    EXPECT_EQ(back.decode(ids), own.decode(ids)) << pre << ": " << text;
+  }
+  return notes;
+}
+
+TEST(GgufExport, TokenizersOfFolders) {
+  nlohmann::json j = folder_tokenizer();
+  const nlohmann::json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
+  j["pre_tokenizer"] = bytes;
+  EXPECT_TRUE(as_gguf(j, "gpt-2").empty());
+  j["pre_tokenizer"] = {{"type", "Sequence"},
+                        {"pretokenizers", {{{"type", "Digits"}, {"individual_digits", true}}, bytes}}};
+  EXPECT_TRUE(as_gguf(j, "smollm").empty());
+  // As in the files of Llama 3 and Qwen 2.
+  const std::string words = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)",
+                    rest = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  j["pre_tokenizer"] = split_by(words + R"(\p{N})" + rest);
+  j["normalizer"] = {{"type", "NFC"}};
+  const std::vector<std::string> notes = as_gguf(j, "qwen2");
+  ASSERT_EQ(notes.size(), 1u);
+  expect_parts(notes[0], {"NFC"});
+  j["normalizer"] = nullptr;
+  j["pre_tokenizer"] = split_by(words + R"(\p{N}{1,3})" + rest);
+  expect_parts(message_of([&] { as_gguf(j, ""); }), {"ignore_merges is false, but llama-bpe's is true"});
+  j["model"]["ignore_merges"] = true;
+  EXPECT_TRUE(as_gguf(j, "llama-bpe").empty());
+  j["added_tokens"][0]["lstrip"] = true;
+  EXPECT_EQ(as_gguf(j, "llama-bpe").size(), 1u);
+  for (const auto& [key, value] : std::map<std::string, nlohmann::json>{{"normalizer", {{"type", "Lowercase"}}},
+                                                                        {"pre_tokenizer", split_by("x")}}) {
+    nlohmann::json other = j;
+    other[key] = value;
+    expect_parts(message_of([&] { as_gguf(other, ""); }), {"tokenizer.json: " + key, "no such tokenizer"});
+  }
+}
+
+TEST(GgufExport, SentencePiecesOfFolders) {
+  nlohmann::json j = {{"model",
+                       {{"type", "BPE"},
+                        {"byte_fallback", true},
+                        {"fuse_unk", true},
+                        {"unk_token", "<unk>"},
+                        {"merges", {"l o", "\u2581 lo", "w e", "we r", "e r", "w er"}}}},
+                      {"added_tokens", {{{"id", 0}, {"content", "<unk>"}, {"special", true}, {"normalized", false}}}},
+                      {"normalizer",
+                       {{"type", "Sequence"},
+                        {"normalizers",
+                         {{{"type", "Prepend"}, {"prepend", "\u2581"}},
+                          {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}}}}},
+                      {"decoder",
+                       {{"type", "Sequence"},
+                        {"decoders",
+                         {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
+                          {{"type", "ByteFallback"}},
+                          {{"type", "Fuse"}},
+                          {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}}};
+  std::vector<std::string> tokens = {"<unk>"};
+  for (int b = 0; b < 256; ++b) tokens.push_back(fmt::format("<0x{:02X}>", b));
+  for (const char* t : {"\u2581", "l", "o", "w", "e", "r", "lo", "\u2581lo", "we", "wer", "er"}) tokens.emplace_back(t);
+  for (size_t i = 0; i < tokens.size(); ++i) j["model"]["vocab"][tokens[i]] = i;
+  // "we r" and "w er" give one token but do not follow each other
+  expect_parts(message_of([&] { as_gguf(j, "", false); }), {"merges[5]", "do not follow each other"});
+  j["model"]["merges"] = {"l o", "\u2581 lo", "w e", "e r", "we r"};
+  expect_parts(message_of([&] { as_gguf(j, "", false); }), {"no merge of 'w' and 'er'"});
+  j["model"]["merges"] = {"l o", "\u2581 lo", "w e", "e r", "we r", "w er"};
+  EXPECT_TRUE(as_gguf(j, "default", false).empty());
+  j["normalizer"] = {{"type", "NFKC"}};
+  expect_parts(message_of([&] { as_gguf(j, "", false); }), {"NFKC", "no such tokenizer"});
 }
 
 TEST(GgufExport, Tokenizers) {
   Folder f;
   auto round = [&](const std::string& name, const std::string& characters, int64_t vocabulary) {
-    write_gguf(f / "t.gguf", {data::gguf_tokenizer(name, characters, vocabulary), {}});
+    std::vector<std::string> notes;
+    write_gguf(f / "t.gguf", {data::gguf_tokenizer(name, characters, vocabulary, notes), {}});
+    EXPECT_TRUE(notes.empty());
     return data::GgufTokenizer(Gguf(f / "t.gguf"));
   };
   using Tokens = std::vector<int32_t>;
@@ -183,7 +334,8 @@ TEST(GgufExport, Tokenizers) {
   data::GgufTokenizer bpe = round("bpe:" + folder, "", own.size());
   for (const char* text : {"The quick brown fox's 123 tests", "naïve\n\n  x"})
     EXPECT_EQ(bpe.encode(text, ""), own.encode(text, ""));
-  expect_parts(message_of([&] { data::gguf_tokenizer("chars", "aä", 2); }), {"the character 'ä'", "bytes"});
+  std::vector<std::string> notes;
+  expect_parts(message_of([&] { data::gguf_tokenizer("chars", "aä", 2, notes); }), {"the character 'ä'", "bytes"});
 }
 
 }  // namespace

@@ -176,6 +176,29 @@ def families(t, folder, held):
         t.expect(f"{case}: logits, largest difference by the largest logit", np.abs(ours - theirs).max() / np.abs(theirs).max(), 1e-5)
 
 
+def folders(t, folder):
+    """Hugging Face folders exported: the file that convert_hf_to_gguf.py writes, and the same logits."""
+    vocabulary = {**{chr(33 + i): i for i in range(VOCABULARY - 1)}, '!"': VOCABULARY - 1}
+    for case in CASES:
+        architecture, model = made(case)
+        base, out = f"{folder}/{case}", f"{folder}/{case}-exported.gguf"
+        model.save_pretrained(base)
+        with open(f"{base}/tokenizer.json", "w", encoding="utf-8") as f:
+            json.dump({"model": {"type": "BPE", "vocab": vocabulary, "merges": ['! "']}, "pre_tokenizer": {
+                "type": "ByteLevel", "add_prefix_space": False, "use_regex": True}}, f)
+        t.run("export", base, "--output", out)
+        r, was = gguf.GGUFReader(out), gguf.GGUFReader(f"{folder}/{case}.gguf")
+        close = lambda a, b: abs(a - b) <= 1e-6 * abs(b) if isinstance(b, float) else a == b
+        wrong = [k for k, v in was.fields.items() if k.startswith((architecture + ".", "general.architecture", "tokenizer."))
+                 and not (k in r.fields and close(r.fields[k].contents(), v.contents()))]
+        t.expect(f"{case}, folder: metadata that differ {wrong}", len(wrong), 0)
+        theirs = {x.name: x.data for x in was.tensors}
+        wrong = {x.name for x in r.tensors} ^ set(theirs) or {x.name for x in r.tensors if not np.allclose(x.data, theirs[x.name], 1e-6, 0)}
+        t.expect(f"{case}, folder: tensors that differ {sorted(wrong)[:3]}", len(wrong), 0)
+        a, b = t.logits(base, folder), t.logits(out, folder)
+        t.expect(f"{case}, folder: logits of the file beside the folder's", np.abs(a - b).max() / np.abs(a).max(), 1e-5)
+
+
 def exports(t, folder):
     base = f"{folder}/llama.gguf"
     x = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in gguf.GGUFReader(base).tensors}
@@ -234,6 +257,7 @@ def main():
         held = tokens(folder)
         if t.device == "onednn":
             families(t, folder, held)
+            folders(t, folder)
             exports(t, folder)
         else:
             architecture, model = made("llama")

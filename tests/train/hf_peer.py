@@ -405,7 +405,7 @@ def begins(model):
                 done = tutti("generate", folder, "--prompt", "ab", "--tokens", 1, "--device", DEVICE, "--json")
                 got = json.loads(done.stdout)["prompt_tokens"] if done.returncode == 0 else done.stderr
                 ok(got == want, f"{name}, {keys}, {'a' if post else 'no'} post-processor: {got} tokens" + ("" if got == want else f", expected {want}"))
-    done = tutti("generate", folder, "--prompt", "ab", "--tokens", 1, "--device", DEVICE, "--raw")
+    done = tutti("generate", folder, "--prompt", "ab", "--tokens", 1, "--device", DEVICE, "--raw")  # it has no template
     ok(done.returncode == 2 and "has no effect" in done.stderr and "omit it" in done.stderr, f"--raw is refused: {done.stderr.strip()[:150]}")
 
 

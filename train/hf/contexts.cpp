@@ -6,7 +6,6 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
-#include "train/hf/rename.h"
 #include "train/task/tasks.h"
 
 namespace tutti::hf {
@@ -17,6 +16,14 @@ int64_t context_of(const ModelOptions& o, int64_t positions) {
     throw invalid_option("context", o.context, fmt::format("the model has only {} positions", positions),
                          option_text("context", positions));
   return o.context > 0 ? o.context : std::min(positions, usual);
+}
+
+void expect_vocabulary(const ModelOptions& o, const data::Source& train, int64_t vocabulary,
+                       const std::string& column) {
+  int64_t classes = train.column(column).classes;
+  if (classes > vocabulary)
+    throw invalid(fmt::format("{} has {} tokens, but the model's vocabulary has {}", o.data, classes, vocabulary),
+                  "use the model's own tokenizer");
 }
 
 std::function<std::string(const ModelOptions&, int64_t)> synthetic_text(int64_t vocabulary, int64_t positions) {

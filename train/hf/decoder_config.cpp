@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "train/hf/contexts.h"
-#include "train/hf/rename.h"
+#include "train/io/weight_names.h"
 
 namespace tutti::hf {
 namespace {
@@ -144,14 +144,12 @@ void read_qwen_windows(Config& c, DecoderConfig& d) {
     c.fail("layer_types", "but use_sliding_window is false or sliding_window is null");
 }
 
-Described described_decoder(DecoderConfig d) {
-  const bool tied = d.options.tied;
-  const int64_t vocabulary = d.options.vocabulary;
-  Described all = language_model_of(nn::Decoder(std::move(d.options)), vocabulary, d.positions);
-  all.rename = [tied](HostTensors& weights, const std::string& file) {
-    add_prefix(weights, "model.", "embed_tokens.weight", {"lm_head."});
-    drop(weights, {"model.layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"});
-    if (tied) drop_tied(weights, "lm_head.weight", "model.embed_tokens.weight", file);
+Described described_decoder(const DecoderConfig& d) {
+  Described all = language_model_of(nn::Decoder(d.options), d.options.vocabulary, d.positions);
+  all.decoder = d.options;
+  all.positions = d.positions;
+  all.rename = [tied = d.options.tied](HostTensors& weights, const std::string& file) {
+    take_llama_names(weights, tied, file);
   };
   return all;
 }

@@ -12,7 +12,7 @@ namespace tutti::hf {
 
 /// Defaults of a family's config class in transformers.
 struct DecoderDefaults {
-  std::string name;  ///< for describe()
+  std::string name = "Llama";  ///< for describe()
   int64_t vocabulary = 32000, width = 4096, hidden = 11008, layers = 32, heads = 32;
   int64_t kv_heads = 0;  ///< 0: as many as heads
   int64_t head = 0;      ///< 0: width / heads
@@ -43,6 +43,6 @@ std::vector<bool> read_layer_types(Config& c, int64_t layers, const std::functio
 /// Reads the windows of Qwen2 and Qwen3.
 void read_qwen_windows(Config& c, DecoderConfig& d);
 /// The model: a causal language model.
-Described described_decoder(DecoderConfig d);
+Described described_decoder(const DecoderConfig& d);
 
 }  // namespace tutti::hf

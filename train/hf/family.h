@@ -1,11 +1,13 @@
 // The registry of model families in Hugging Face's format. Each model_type is one file in train/hf/families.
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/host_tensor.h"
+#include "nn/decoder.h"
 #include "train/hf/config.h"
 #include "train/task/model.h"
 
@@ -20,6 +22,8 @@ struct Described {
   std::vector<data::Column> (*drawn)(const ModelOptions& options, const data::Source& train) = nullptr;
   /// Renames the weights of a file to those of the model, and drops what the model does not have.
   std::function<void(HostTensors& weights, const std::string& file)> rename = {};
+  std::optional<nn::DecoderOptions> decoder = {};  ///< what `build` builds, if it is a decoder of the Llama family
+  int64_t positions = 0;                           ///< its longest sequence
   int64_t batch = 1, eval_batch = 4;
   double lr = 5e-5;
 };

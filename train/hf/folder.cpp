@@ -12,7 +12,7 @@
 #include "data/files/file_kind.h"
 #include "data/files/strict_json.h"
 #include "train/hf/family.h"
-#include "train/hf/rename.h"
+#include "train/io/weight_names.h"
 #include "train/io/weights.h"
 
 namespace tutti::hf {
@@ -132,6 +132,12 @@ Read read(const std::string& text, const std::string& file, bool new_head) {
 }  // namespace
 
 ModelDef read_config(const std::string& text, const std::string& file) { return read(text, file, true).def; }
+
+std::optional<GgufDecoder> decoder_of(const std::string& text, const std::string& file) {
+  Described d = read(text, file, false).model;
+  if (!d.decoder) return {};
+  return GgufDecoder{.architecture = {}, .options = *std::move(d.decoder), .context = d.positions};
+}
 
 ModelDef read_folder(const std::string& path, bool training) {
   std::string config = config_of(path);

@@ -130,6 +130,8 @@ json changed(const ModelDef& def, const HostTensors& weights, const std::vector<
 
 /// Copies the files beside a folder's weights that describe tokens, images and generation.
 void copy_files(const std::string& from, const std::string& to) {
+  std::error_code same;
+  if (fs::equivalent(from, to, same)) return;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
                            "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model",
                            "chat_template.jinja", "generation_config.json", "preprocessor_config.json"}) {
@@ -143,20 +145,18 @@ void copy_files(const std::string& from, const std::string& to) {
 
 std::string copy_tokenizer(const std::string& folder, const FolderOptions& how) {
   std::error_code error;
-  if (!how.source.empty() && fs::is_directory(how.source, error)) {
-    if (!fs::equivalent(how.source, folder, error)) copy_files(how.source, folder);
+  if (!how.source.empty()) {
+    if (!fs::is_directory(how.source, error))
+      return fmt::format("the tokenizer: the folder {} is not there any more", how.source);
+    copy_files(how.source, folder);
     return "";
   }
-  if (!how.source.empty()) return fmt::format("the tokenizer: the folder {} is not there any more", how.source);
-  if (how.tokenizer.starts_with("hf:")) {
-    if (const std::string from = how.tokenizer.substr(3); !fs::equivalent(from, folder, error))
-      copy_files(from, folder);
-    return "";
-  }
-  if (how.tokenizer.starts_with("bpe:")) {
-    copy_files(how.tokenizer.substr(4), folder);
-    write_whole_file((fs::path(folder) / "tokenizer_config.json").string(),
-                     json{{"tokenizer_class", "GPT2Tokenizer"}}.dump(2) + "\n");
+  const bool bpe = how.tokenizer.starts_with("bpe:");
+  if (bpe || how.tokenizer.starts_with("hf:")) {
+    copy_files(how.tokenizer.substr(how.tokenizer.find(':') + 1), folder);
+    if (bpe)
+      write_whole_file((fs::path(folder) / "tokenizer_config.json").string(),
+                       json{{"tokenizer_class", "GPT2Tokenizer"}}.dump(2) + "\n");
     return "";
   }
   return how.tokenizer.empty() ? "" : fmt::format("the tokenizer: transformers has none like '{}'", how.tokenizer);

@@ -11,6 +11,7 @@
 
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "train/io/decoder_facts.h"
 #include "train/io/weights.h"
 
 namespace tutti {
@@ -19,8 +20,6 @@ namespace {
 using nn::Rotary;
 
 const char* const other_model = "use the file of another model, or another conversion of this one";
-
-const char* const architectures[] = {"llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3"};
 
 /// The metadata of an architecture: "llama.…". Remembers what was read.
 class Facts {
@@ -153,63 +152,49 @@ Rotary read_rotary(const Gguf& file, Facts& f, int64_t head) {
   return r;
 }
 
-/// What the architectures add to a Llama.
-void read_qwen(const Gguf&, Facts& f, GgufDecoder& m) {
-  m.options.name = m.architecture == "qwen2" ? "Qwen2" : "Qwen3";
-  m.options.head_norms = m.architecture == "qwen3";
-  if (int64_t n = f.integer("attention.sliding_window", 0); n > 0 && n < m.context)
-    f.unexpected("attention.sliding_window", n, "none");
+/// Windows of the architectures that have them in some layers, and soft caps.
+void read_windows(Facts& f, const DecoderFacts& family, nn::DecoderOptions& o) {
+  if (family.score_cap > 0 || f.has("attn_logit_softcapping"))
+    o.score_cap = f.positive("attn_logit_softcapping", family.score_cap);
+  if (family.logit_cap > 0 || f.has("final_logit_softcapping"))
+    o.logit_cap = f.positive("final_logit_softcapping", family.logit_cap);
+  o.window = f.size("attention.sliding_window", family.window);
+  DecoderFacts own = family;
+  own.pattern = f.size("attention.sliding_window_pattern", family.pattern);
+  for (int64_t i = 0; i < o.layers; ++i) o.sliding.push_back(own.slides(i));
 }
 
-void read_gemma(const Gguf&, Facts& f, GgufDecoder& m) {
+/// What the architecture adds to a Llama.
+void read_architecture(Facts& f, GgufDecoder& m) {
+  const DecoderFacts& family = decoder_facts(m.architecture);
   nn::DecoderOptions& o = m.options;
-  const bool second = m.architecture == "gemma2", third = m.architecture == "gemma3";
-  o.name = third ? "Gemma3" : second ? "Gemma2" : "Gemma";
-  o.activation = "gelu_tanh";
-  o.embedding_scale = std::sqrt(static_cast<double>(o.width));
-  o.result_norms = second || third;
-  o.head_norms = third;
-  // The largest models scale scores by the width's share of a head; the format has no metadata for that.
-  const bool largest = (second && o.layers == 46) || (third && o.layers == 62);
-  if (largest) o.score_scale = 1 / std::sqrt(static_cast<double>(o.width) / static_cast<double>(o.heads));
-  if (!second && !third) return;
-  if (second || f.has("attn_logit_softcapping")) o.score_cap = f.positive("attn_logit_softcapping", 50);
-  if (second || f.has("final_logit_softcapping")) o.logit_cap = f.positive("final_logit_softcapping", 30);
-  o.window = f.size("attention.sliding_window", 4096);
-  const int64_t pattern = f.size("attention.sliding_window_pattern", second ? 2 : 6);
-  for (int64_t i = 0; i < o.layers; ++i) o.sliding.push_back((i + 1) % pattern != 0);
-  if (third) o.sliding_rotary = Rotary{.base = f.positive("rope.freq_base_swa", 10000)};
-}
-
-void read_phi3(const Gguf&, Facts& f, GgufDecoder& m) {
-  nn::DecoderOptions& o = m.options;
-  o.name = "Phi3";
-  o.fused = true;
+  family.apply(o);
+  o.activation = family.activation;
+  o.unit_norms = false;  // such files store 1 + weight
+  o.score_scale = gguf_score_scale(m.architecture, o);
+  if (family.pattern > 0) read_windows(f, family, o);
+  if (m.architecture == "gemma3") o.sliding_rotary = Rotary{.base = f.positive("rope.freq_base_swa", 10000)};
+  if (family.scaled) return;
   if (int64_t n = f.integer("attention.sliding_window", 0); n > 0 && n < m.context) {
+    if (!family.fused) f.unexpected("attention.sliding_window", n, "none");
     o.window = n;
     o.sliding.assign(static_cast<size_t>(o.layers), true);
   }
-}
-
-void read_architecture(const Gguf& file, Facts& f, GgufDecoder& m) {
-  if (m.architecture.starts_with("qwen")) return read_qwen(file, f, m);
-  if (m.architecture.starts_with("gemma")) return read_gemma(file, f, m);
-  if (m.architecture == "phi3") return read_phi3(file, f, m);
-  if (int64_t n = f.integer("attention.sliding_window", 0); n > 0 && n < m.context)
-    f.unexpected("attention.sliding_window", n, "none");
+  if (m.architecture != "llama") return;
   f.expect_text("tensor_data_layout", "Meta AI original pth");
-  if (m.options.rotary.size != 0)  // interleaved pairs of part of a head
-    f.unexpected("rope.dimension_count", m.options.rotary.size, fmt::format("the head size {}", m.options.head));
+  if (o.rotary.size != 0)  // interleaved pairs of part of a head
+    f.unexpected("rope.dimension_count", o.rotary.size, fmt::format("the head size {}", o.head));
 }
 
 std::string architecture_of(const Gguf& file) {
   const std::string key = "general.architecture";
   std::string name = file.text(key);
-  if (std::ranges::find(architectures, name) == std::end(architectures))
-    throw file.error(
-        file.find(key)->at,
-        fmt::format("metadata '{}' is '{}', expected one of {}", key, name, fmt::join(architectures, ", ")),
-        "use the file of a model of one of these");
+  std::vector<std::string_view> known;
+  for (const DecoderFacts& family : all_decoder_facts()) known.push_back(family.architecture);
+  if (std::ranges::find(known, name) == known.end())
+    throw file.error(file.find(key)->at,
+                     fmt::format("metadata '{}' is '{}', expected one of {}", key, name, fmt::join(known, ", ")),
+                     "use the file of a model of one of these");
   return name;
 }
 
@@ -243,7 +228,7 @@ GgufDecoder read_facts(const Gguf& file) {
   for (const char* key : {"expert_count", "expert_used_count"}) f.expect(key, 0);
   f.expect_flag("attention.causal", true);
   o.rotary = read_rotary(file, f, o.head);
-  read_architecture(file, f, m);
+  read_architecture(f, m);
 
   const GgufTensor* table = file.find_tensor("token_embd.weight");
   if (!table) throw invalid(fmt::format("{}: tensor 'token_embd.weight' is missing", file.path()), other_model);
@@ -271,6 +256,12 @@ HostTensor as_halves(HostTensor w, int64_t heads) {
 }
 
 }  // namespace
+
+double gguf_score_scale(const std::string& architecture, const nn::DecoderOptions& o) {
+  // The format has no metadata for it: the largest models divide the width among the heads.
+  const bool largest = (architecture == "gemma2" && o.layers == 46) || (architecture == "gemma3" && o.layers == 62);
+  return largest ? 1 / std::sqrt(static_cast<double>(o.width) / static_cast<double>(o.heads)) : 0;
+}
 
 void each_weight(const GgufDecoder& model, const std::function<void(const GgufWeight&)>& f) {
   const nn::DecoderOptions& o = model.options;

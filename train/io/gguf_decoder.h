@@ -31,6 +31,9 @@ TUTTI_API void each_weight(const GgufDecoder& model, const std::function<void(co
 /// that the model does not honour (experts, …), and a tensor that is missing, unknown or of another shape.
 TUTTI_API GgufDecoder gguf_decoder(const Gguf& file);
 
+/// The scale of attention scores that a file of the architecture means; 0: 1 / sqrt(head).
+double gguf_score_scale(const std::string& architecture, const nn::DecoderOptions& options);
+
 struct ModelOptions;
 /// The registered model `llama` of that size, or of the file of weights that the options name. Its vocabulary is that
 /// of the data unless it has its own.

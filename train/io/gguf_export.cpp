@@ -7,8 +7,10 @@
 #include <cstring>
 #include <map>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "data/files/gguf_quantize.h"
+#include "train/io/decoder_facts.h"
 
 namespace tutti {
 namespace {
@@ -32,6 +34,13 @@ HostTensor as_pairs(const HostTensor& w, int64_t heads) {
     std::memcpy(out.bytes.data() + to * bytes, w.bytes.data() + row * bytes, bytes);
   }
   return out;
+}
+
+/// The weights of norms that multiply by 1 + weight, for files that multiply by the weight.
+HostTensor plus_one(const HostTensor& t) {
+  std::vector<float> x = t.as<float>();
+  for (float& v : x) ++v;
+  return host_tensor(DType::f32, t.type.shape, x);
 }
 
 void put_tensor(GgufExport& to, const std::string& name, const HostTensor& t, const GgufType& type) {
@@ -115,6 +124,13 @@ void put_facts(GgufExport& to, const GgufDecoder& model) {
   add("attention.key_length", head);
   add("attention.value_length", head);
   all.emplace_back(model.architecture + ".attention.layer_norm_rms_epsilon", gguf_value(static_cast<float>(o.eps)));
+  auto add_real = [&](const char* key, double x) {
+    if (x > 0) all.emplace_back(model.architecture + "." + key, gguf_value(static_cast<float>(x)));
+  };
+  add_real("attn_logit_softcapping", o.score_cap);
+  add_real("final_logit_softcapping", o.logit_cap);
+  if (std::ranges::count(o.sliding, true) > 0) add("attention.sliding_window", o.window);
+  if (o.sliding_rotary) add_real("rope.freq_base_swa", o.sliding_rotary->base);
   put_rotary(to, model);
 }
 
@@ -141,18 +157,41 @@ const GgufType& fitting(const GgufType& wanted, const GgufWeight& w, bool table)
 std::string gguf_architecture(const nn::DecoderOptions& o) {
   auto refuse = [&](const std::string& what) {
     throw invalid(fmt::format("{}: {} cannot be written as GGUF", o.name, what),
-                  "export models of the families Llama, Qwen2 and Qwen3");
+                  "export it to ONNX: " + option_text("output", "model.onnx"));
   };
-  if (o.activation != "silu") refuse("the activation " + o.activation);
-  if (o.fused) refuse("a model with qkv_proj and gate_up_proj");
-  if (o.unit_norms || o.result_norms) refuse("a model with Gemma's norms");
-  if (o.embedding_scale != 1 || o.score_scale != 0) refuse("scaled embeddings or scores");
-  if (o.score_cap > 0 || o.logit_cap > 0) refuse("capped scores or logits");
-  if (std::ranges::count(o.sliding, true) > 0) refuse("a sliding window");
-  if (o.rotary.scaling == Rotary::Scaling::dynamic) refuse("the rope scaling 'dynamic'");
-  if (o.head_norms && (o.qkv_bias || o.output_bias || o.mlp_bias)) refuse("a model with head norms and biases");
-  if (o.head_norms) return "qwen3";
-  return o.qkv_bias && !o.output_bias && !o.mlp_bias ? "qwen2" : "llama";
+  auto alike = [&](const DecoderFacts& f) {
+    return f.scaled == o.unit_norms && f.result_norms == o.result_norms && f.head_norms == o.head_norms &&
+           f.fused == o.fused;
+  };
+  const auto it = std::ranges::find_if(all_decoder_facts(), alike);
+  if (it == all_decoder_facts().end()) refuse("a model with these norms");
+  const bool llama = it == all_decoder_facts().begin(), biased = o.qkv_bias || o.output_bias || o.mlp_bias;
+  const std::string name(llama && o.qkv_bias && !o.output_bias && !o.mlp_bias ? "qwen2" : it->architecture);
+  const int64_t head = o.head > 0 ? o.head : o.width / o.heads;
+  if (o.activation != it->activation) refuse("the activation " + o.activation);
+  if (biased && !llama) refuse("biases of " + name);
+  nn::DecoderOptions plain = o;
+  plain.embedding_scale = 1;
+  it->apply(plain);
+  if (o.embedding_scale != plain.embedding_scale) refuse("this scale of embeddings");
+  auto scale = [&](double x) { return x > 0 ? x : 1 / std::sqrt(static_cast<double>(head)); };
+  if (std::abs(scale(o.score_scale) / scale(gguf_score_scale(name, o)) - 1) > 1e-12) refuse("this scale of scores");
+  if ((o.score_cap > 0 && it->score_cap == 0) || (o.logit_cap > 0 && it->pattern == 0))
+    refuse("capped scores or logits");
+  if (it->score_cap > 0 && (o.score_cap == 0 || o.logit_cap == 0)) refuse(name + " without caps");
+  std::vector<bool> sliding(static_cast<size_t>(o.layers), it->fused && o.window > 0);
+  if (it->pattern > 0)
+    for (int64_t i = 0; i < o.layers; ++i) sliding[static_cast<size_t>(i)] = it->slides(i);
+  if (it->pattern > 0 && o.window == 0) refuse(name + " without a window");
+  if (o.sliding.empty() ? std::ranges::count(sliding, true) > 0 : o.sliding != sliding) refuse("this sliding window");
+  for (const Rotary& r : {o.rotary, o.sliding_rotary.value_or(o.rotary)}) {
+    if (r.scaling == Rotary::Scaling::dynamic) refuse("the rope scaling 'dynamic'");
+    if (r.scaling == Rotary::Scaling::yarn && !r.truncate) refuse("yarn without \"truncate\"");
+    if (r.size > 0 && r.size != head && !it->fused) refuse("the rotation of a part of each head");
+  }
+  if (o.sliding_rotary && (name != "gemma3" || o.sliding_rotary->scaling != Rotary::Scaling::none))
+    refuse("a rope of its own in layers with a window");
+  return name;
 }
 
 GgufExport gguf_export(const GgufDecoder& model, const HostTensors& weights, const std::string& name,
@@ -170,7 +209,10 @@ GgufExport gguf_export(const GgufDecoder& model, const HostTensors& weights, con
     const bool table = w.from == "token_embd.weight" || w.from == "output.weight";
     const GgufType& own = w.shape.size() == 1 ? type_named("f32") : fitting(type, w, table);
     if (w.shape.size() == 2 && &own != &type) ++others[own.name];
-    put_tensor(out, w.from, w.interleaved > 0 ? as_pairs(t, w.interleaved) : t, own);
+    if (model.options.unit_norms && w.from.ends_with("norm.weight"))
+      put_tensor(out, w.from, plus_one(t), own);
+    else
+      put_tensor(out, w.from, w.interleaved > 0 ? as_pairs(t, w.interleaved) : t, own);
   });
   for (const auto& [other, count] : others)
     out.notes.push_back(

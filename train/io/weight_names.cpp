@@ -3,50 +3,62 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "core/base/status.h"
 
 namespace tutti {
 namespace {
 
-/// Naming scheme of a language model in Hugging Face transformers.
-struct Family {
-  std::string prefix;                ///< prefix of all names; missing in files of a model without its head
-  std::string embedding;             ///< name after the prefix; identifies the family
-  std::vector<std::string> buffers;  ///< patterns after the prefix: buffers that the model recomputes
-};
-
-const Family families[] = {
-    {"transformer.", "wte.weight", {"h.*.attn.bias", "h.*.attn.masked_bias"}},      // GPT-2: causal masks
-    {"model.", "embed_tokens.weight", {"layers.*.self_attn.rotary_emb.inv_freq"}},  // Llama: rotary frequencies
-};
-
-constexpr const char* head = "lm_head.weight";
-
-void take_names_of(const Family& f, HostTensors& all, const std::string& path) {
-  bool bare = all.contains(f.embedding);
-  if (!bare && !all.contains(f.prefix + f.embedding)) return;
-  auto tied = all.extract(head);
+/// Renames by a function of the name; the first of two equal names is kept.
+template <class F>
+void rename(HostTensors& all, F f) {
   HostTensors ours;
   while (!all.empty()) {
     auto node = all.extract(all.begin());
-    if (bare) node.key() = f.prefix + node.key();
-    bool buffer = false;
-    for (const std::string& pattern : f.buffers)
-      buffer = buffer || fnmatch((f.prefix + pattern).c_str(), node.key().c_str(), 0) == 0;
-    if (!buffer) ours.insert(std::move(node));
+    node.key() = f(node.key());
+    ours.insert(std::move(node));
   }
   all = std::move(ours);
-  if (!tied.empty() && tied.mapped() != all.at(f.prefix + f.embedding))
-    throw invalid(fmt::format("{}: '{}' differs from '{}{}': the file has an untied output head, but the model ties "
-                              "the head to the embedding",
-                              path, head, f.prefix, f.embedding),
-                  "use weights whose head is tied to the embedding, or another model");
 }
 
-/// Drops PyTorch's BatchNorm batch counters, which do not affect results.
-void leave_out_counters(HostTensors& all) {
+}  // namespace
+
+void add_prefix(HostTensors& all, const std::string& prefix, const std::string& witness,
+                const std::vector<std::string>& others) {
+  if (all.contains(prefix + witness) || !all.contains(witness)) return;
+  rename(all, [&](const std::string& name) {
+    bool other = std::ranges::any_of(others, [&](const std::string& o) { return name.starts_with(o); });
+    return other ? name : prefix + name;
+  });
+}
+
+void drop(HostTensors& all, const std::vector<std::string>& patterns) {
+  std::erase_if(all, [&](const auto& item) {
+    return std::ranges::any_of(patterns,
+                               [&](const std::string& p) { return fnmatch(p.c_str(), item.first.c_str(), 0) == 0; });
+  });
+}
+
+void drop_tied(HostTensors& all, const std::string& copy, const std::string& original, const std::string& file) {
+  auto it = all.find(copy), of = all.find(original);
+  if (it == all.end() || of == all.end()) return;
+  if (it->second != of->second)
+    throw invalid(fmt::format("{}: '{}' differs from '{}': the file has an untied output head, but the model ties the "
+                              "head to the embedding",
+                              file, copy, original),
+                  "use weights whose head is tied; for a Hugging Face folder, or set \"tie_word_embeddings\": false in "
+                  "its config.json");
+  all.erase(it);
+}
+
+void rename_ending(HostTensors& all, const std::string& from, const std::string& to) {
+  rename(all, [&](const std::string& name) {
+    return name.ends_with(from) ? name.substr(0, name.size() - from.size()) + to : name;
+  });
+}
+
+void drop_counters(HostTensors& all) {
   constexpr std::string_view counter = "num_batches_tracked";
   std::erase_if(all, [&](const auto& item) {
     const std::string& name = item.first;
@@ -54,11 +66,22 @@ void leave_out_counters(HostTensors& all) {
   });
 }
 
-}  // namespace
+void take_gpt2_names(HostTensors& all, bool tied, const std::string& file) {
+  add_prefix(all, "transformer.", "wte.weight", {"lm_head."});
+  drop(all, {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"});
+  if (tied) drop_tied(all, "lm_head.weight", "transformer.wte.weight", file);
+}
+
+void take_llama_names(HostTensors& all, bool tied, const std::string& file) {
+  add_prefix(all, "model.", "embed_tokens.weight", {"lm_head."});
+  drop(all, {"model.layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"});
+  if (tied) drop_tied(all, "lm_head.weight", "model.embed_tokens.weight", file);
+}
 
 void take_our_names(HostTensors& all, const std::string& path) {
-  leave_out_counters(all);
-  for (const Family& f : families) take_names_of(f, all, path);
+  drop_counters(all);
+  take_gpt2_names(all, true, path);
+  take_llama_names(all, true, path);
 }
 
 }  // namespace tutti

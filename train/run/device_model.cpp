@@ -15,7 +15,7 @@
 #include "train/run/profile.h"
 #include "train/run/resume.h"
 #include "train/run/shards.h"
-#include "train/task/notice.h"
+#include "train/task/warn.h"
 
 namespace tutti {
 namespace {
@@ -78,16 +78,12 @@ void DeviceModel::declare(const ModelSignature& found) {
   if (!weights_.empty()) {
     std::string head = options_.inference ? "" : drop_other_head(weights_, *declared_);
     if (!head.empty())
-      notice("weights", fmt::format("{} has no layer '{}' with that number of outputs: a new one is initialized",
-                                    weights_from_, head));
+      warn("weights", fmt::format("{} has no layer '{}' with that number of outputs: a new one is initialized",
+                                  weights_from_, head));
     expect_weights_of(weights_from_, weights_, *declared_, head);
     convert_weights(weights_, *declared_);
   }
-  bool quantised = std::ranges::any_of(declared_->parameters, [](const nn::Parameter& p) { return p.form.bits != 0; });
-  if (!quantised && options_.frozen == nn::WeightFormat::file)
-    throw invalid_option("quantize", "file", "the file has no quantized matrix of a weight that is not trained",
-                         "start from a quantized GGUF file: " + option_text("init", "FILE.gguf"));
-  if (quantised && !loaded_ && weights_.empty())
+  if (is_quantized(*declared_, options_.frozen) && !loaded_ && weights_.empty())
     throw invalid("quantized weights must be loaded from a file, but no file is given",
                   "give a file of weights: " + option_text("init", "FILE"));
 }

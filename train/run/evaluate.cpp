@@ -106,6 +106,14 @@ void score_regression(EvalResult& result, const data::Source& set) {
 
 }  // namespace
 
+std::vector<std::string> reported_metrics(std::vector<std::string> of_task) {
+  if (auto mse = std::ranges::find(of_task, "mse"); mse != of_task.end()) {
+    *mse = "rmse";
+    of_task.emplace_back("r2");
+  }
+  return of_task;
+}
+
 int64_t evaluation_batch(const TrainerOptions& options, const Task& task, const data::Source& set) {
   if (task.only_batch() > 0) return options.eval_batch;
   return std::clamp<int64_t>(set.size(), 1, options.eval_batch);

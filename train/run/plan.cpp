@@ -13,6 +13,7 @@
 #include "graph/lower/cost_estimate.h"
 #include "graph/passes/recompute.h"
 #include "train/run/evaluate.h"
+#include "train/run/resume.h"
 #include "train/run/shards.h"
 
 namespace tutti {
@@ -182,7 +183,9 @@ struct RunPlanner::Impl {
         test(test),
         session(device, session_options(o.device_options, o.precision)),
         legalizer(session),
-        declared(programs->declare(form_of(train, "set", false))) {}
+        declared(programs->declare(form_of(train, "set", false))) {
+    is_quantized(declared, o.frozen);  // refuses what the run would
+  }
 
   /// Sets recompute and accumulate for later plans. A session never forgets states, and accumulation needs other
   /// states, so a switch between plain and accumulated steps is an error.

@@ -233,4 +233,12 @@ void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::No
                   "use the value of the checkpoint: " + option_text("normalise", trained));
 }
 
+bool is_quantized(const ModelSignature& declared, nn::WeightFormat frozen) {
+  bool any = std::ranges::any_of(declared.parameters, [](const nn::Parameter& p) { return p.form.bits != 0; });
+  if (!any && frozen == nn::WeightFormat::file)
+    throw invalid_option("quantize", "file", "the file has no quantized matrix of a weight that is not trained",
+                         "start from a quantized GGUF file: " + option_text("init", "FILE.gguf"));
+  return any;
+}
+
 }  // namespace tutti

@@ -44,4 +44,7 @@ void expect_same_order(const Checkpoint& checkpoint, const std::string& reduce, 
 /// Throws Error that names both sides if the model was trained with another normalization of images.
 void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise);
 
+/// Whether the model keeps matrices quantized. Throws Error(invalid) if none is, though `frozen` asks for the file's.
+bool is_quantized(const ModelSignature& declared, nn::WeightFormat frozen);
+
 }  // namespace tutti

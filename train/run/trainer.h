@@ -33,7 +33,10 @@ struct TUTTI_API TrainerOptions {
   /// LoRA adapters for Linear modules; all other parameters are frozen.
   std::optional<nn::Lora> lora = {};
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< storage format of frozen weights
-  bool inference = false;                               ///< freezes all weights: train() throws
+  /// Of the weights to load, for nn::WeightFormat::file, by parameter. RunPlanner needs them; a Trainer takes them from
+  /// the weights.
+  std::map<std::string, QuantForm> forms = {};
+  bool inference = false;  ///< freezes all weights: train() throws
   int64_t batch = 64;
   int64_t accumulate = 1;  ///< parts in which this process computes its share of a batch
   /// Order of the sum of gradients over parts: "fast", or "ordered": one binary tree over the parts of all ranks, so

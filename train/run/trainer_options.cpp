@@ -49,6 +49,7 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .lora = o.lora,
           .groups = o.groups,
           .frozen = o.frozen,
+          .forms = o.forms,
           .inference = o.inference,
           .normalise = o.normalise,
           .mixup = o.mixup,

@@ -119,7 +119,7 @@ nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) c
   if (options_.ema == 0)  // averages are stored in the dtype of trained weights
     b.keep_frozen(
         options_.frozen, [this](const nn::Parameter& p) { return options_.inference || properties_of(p).frozen; },
-        forms_);
+        options_.forms);
   return b;
 }
 

@@ -59,9 +59,10 @@ struct TUTTI_API ProgramOptions {
   std::optional<nn::Lora> lora = {};        ///< LoRA adapters for Linear modules; all other parameters are frozen
   std::vector<ParameterGroup> groups = {};  ///< override the modules' properties; later groups override earlier ones
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< storage format of frozen weights
-  bool inference = false;                               ///< freezes all weights
-  std::optional<nn::Normalise> normalise = {};          ///< normalization of the model's input images
-  double mixup = 0;                                     ///< alpha of nn::Mixup; 0: off
+  std::map<std::string, QuantForm> forms = {};  ///< of the weights to load, for nn::WeightFormat::file, by parameter
+  bool inference = false;                       ///< freezes all weights
+  std::optional<nn::Normalise> normalise = {};  ///< normalization of the model's input images
+  double mixup = 0;                             ///< alpha of nn::Mixup; 0: off
   /// Number of blocks, from the first, recomputed in the backward pass: see recompute(). Training programs throw
   /// Error(invalid) if the model has fewer.
   int64_t recompute = 0;
@@ -83,8 +84,8 @@ class TUTTI_API Programs {
   explicit Programs(Task task, ProgramOptions options = {}) : task_(std::move(task)), options_(std::move(options)) {}
   const Task& task() const { return task_; }
   const ProgramOptions& options() const { return options_; }
-  /// The forms of the weights that will be loaded, for nn::WeightFormat::file, by parameter. Before the first program.
-  void keep_forms(std::map<std::string, QuantForm> forms) { forms_ = std::move(forms); }
+  /// Sets ProgramOptions::forms, before the first program.
+  void keep_forms(std::map<std::string, QuantForm> forms) { options_.forms = std::move(forms); }
 
   /// Builds the model and returns its signature. Throws Error(invalid) for a parameter or buffer with a reserved name,
   /// for adapter targets that match no Linear, for `normalise` with a model that reads no images, and if data and model
@@ -138,7 +139,6 @@ class TUTTI_API Programs {
   nn::Builder evaluator(Graph& g, Value seed = {}, Value step = {}) const;
   Task task_;
   ProgramOptions options_;
-  std::map<std::string, QuantForm> forms_;
 };
 
 /// Name of the state with a parameter's average (ProgramOptions::ema).

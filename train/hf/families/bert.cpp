@@ -11,7 +11,7 @@
 #include "train/hf/contexts.h"
 #include "train/hf/family.h"
 #include "train/hf/labels.h"
-#include "train/hf/rename.h"
+#include "train/io/weight_names.h"
 #include "train/task/masked_language.h"
 #include "train/task/tasks.h"
 

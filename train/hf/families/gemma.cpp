@@ -1,14 +1,12 @@
 // Gemma (Mesnard et al., 2024): scaled embeddings, norms that multiply by 1 + weight, GELU.
-#include <cmath>
-
 #include "train/hf/decoder_config.h"
+#include "train/io/decoder_facts.h"
 
 namespace tutti::hf {
 namespace {
 
 Described read(Config& c, const std::string&) {
-  DecoderConfig d = read_decoder(c, {.name = "Gemma",
-                                     .vocabulary = 256000,
+  DecoderConfig d = read_decoder(c, {.vocabulary = 256000,
                                      .width = 3072,
                                      .hidden = 24576,
                                      .layers = 28,
@@ -23,11 +21,10 @@ Described read(Config& c, const std::string&) {
   if (c.has("hidden_activation") && activation_of(c, "hidden_activation", "") != d.options.activation)
     c.fail("hidden_activation", "which versions of transformers treat differently: expected the same as hidden_act");
   c.ignore("hidden_activation");
-  d.options.embedding_scale = std::sqrt(static_cast<double>(d.options.width));
-  d.options.unit_norms = true;
+  decoder_facts("gemma").apply(d.options);
   d.options.qkv_bias = d.options.output_bias = c.flag("attention_bias", false);
   c.expect("use_bidirectional_attention", false, "the model is trained with causal attention");
-  return described_decoder(std::move(d));
+  return described_decoder(d);
 }
 
 }  // namespace

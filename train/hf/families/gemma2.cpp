@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "train/hf/decoder_config.h"
+#include "train/io/decoder_facts.h"
 
 namespace tutti::hf {
 namespace {
 
 Described read(Config& c, const std::string&) {
-  DecoderConfig d = read_decoder(c, {.name = "Gemma2",
-                                     .vocabulary = 256000,
+  DecoderConfig d = read_decoder(c, {.vocabulary = 256000,
                                      .width = 2304,
                                      .hidden = 9216,
                                      .layers = 26,
@@ -21,18 +21,18 @@ Described read(Config& c, const std::string&) {
                                      .tied = true});
   nn::DecoderOptions& o = d.options;
   c.ignore("hidden_act");  // transformers reads only hidden_activation
-  o.embedding_scale = std::sqrt(static_cast<double>(o.width));
-  o.unit_norms = o.result_norms = true;
+  const DecoderFacts& family = decoder_facts("gemma2");
+  family.apply(o);
   o.qkv_bias = o.output_bias = c.flag("attention_bias", false);
   o.score_scale = 1 / std::sqrt(static_cast<double>(c.integer("query_pre_attn_scalar", 256)));
   auto cap = [&](const char* key, double usual) { return c.present(key) ? c.optional_real(key).value_or(0) : usual; };
-  o.score_cap = cap("attn_logit_softcapping", 50);
-  o.logit_cap = cap("final_logit_softcapping", 30);
-  o.window = c.present("sliding_window") ? c.optional_integer("sliding_window").value_or(0) : 4096;
-  o.sliding = read_layer_types(c, o.layers, [](int64_t i) { return i % 2 == 0; });
+  o.score_cap = cap("attn_logit_softcapping", family.score_cap);
+  o.logit_cap = cap("final_logit_softcapping", family.logit_cap);
+  o.window = c.present("sliding_window") ? c.optional_integer("sliding_window").value_or(0) : family.window;
+  o.sliding = read_layer_types(c, o.layers, [&](int64_t i) { return family.slides(i); });
   c.ignore("cache_implementation");
   c.expect("use_bidirectional_attention", false, "the model is trained with causal attention");
-  return described_decoder(std::move(d));
+  return described_decoder(d);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "train/hf/decoder_config.h"
+#include "train/io/decoder_facts.h"
 
 namespace tutti::hf {
 namespace {
@@ -28,8 +29,7 @@ void read_rotaries(Config& c, DecoderConfig& d) {
 }
 
 Described read(Config& c, const std::string&) {
-  DecoderConfig d = read_decoder(c, {.name = "Gemma3",
-                                     .vocabulary = 262208,
+  DecoderConfig d = read_decoder(c, {.vocabulary = 262208,
                                      .width = 2304,
                                      .hidden = 9216,
                                      .layers = 26,
@@ -44,18 +44,18 @@ Described read(Config& c, const std::string&) {
   nn::DecoderOptions& o = d.options;
   read_rotaries(c, d);
   c.ignore("hidden_act");  // transformers reads only hidden_activation
-  o.embedding_scale = std::sqrt(static_cast<double>(o.width));
-  o.unit_norms = o.result_norms = o.head_norms = true;
+  DecoderFacts family = decoder_facts("gemma3");
+  family.apply(o);
   o.qkv_bias = o.output_bias = c.flag("attention_bias", false);
   o.score_scale = 1 / std::sqrt(static_cast<double>(c.integer("query_pre_attn_scalar", 256)));
   c.expect("attn_logit_softcapping", nullptr, "transformers' Gemma 3 ignores it");
   o.logit_cap = c.optional_real("final_logit_softcapping").value_or(0);
-  o.window = c.present("sliding_window") ? c.optional_integer("sliding_window").value_or(0) : 4096;
-  int64_t pattern = c.integer("sliding_window_pattern", c.integer("_sliding_window_pattern", 6));
-  o.sliding = read_layer_types(c, o.layers, [&](int64_t i) { return (i + 1) % pattern != 0; });
+  o.window = c.present("sliding_window") ? c.optional_integer("sliding_window").value_or(0) : family.window;
+  family.pattern = c.integer("sliding_window_pattern", c.integer("_sliding_window_pattern", family.pattern));
+  o.sliding = read_layer_types(c, o.layers, [&](int64_t i) { return family.slides(i); });
   c.ignore("cache_implementation");
   c.expect("use_bidirectional_attention", false, "the model is trained with causal attention");
-  return described_decoder(std::move(d));
+  return described_decoder(d);
 }
 
 }  // namespace

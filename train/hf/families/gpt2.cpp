@@ -4,7 +4,7 @@
 #include "nn/gpt2.h"
 #include "train/hf/contexts.h"
 #include "train/hf/family.h"
-#include "train/hf/rename.h"
+#include "train/io/weight_names.h"
 #include "train/task/tasks.h"
 
 namespace tutti::hf {
@@ -38,11 +38,7 @@ Described read(Config& c, const std::string&) {
         "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout"})
     c.ignore(key);
   Described d = language_model_of(nn::Gpt2(g), g.vocabulary, g.positions);
-  d.rename = [tied = g.tied](HostTensors& all, const std::string& file) {
-    add_prefix(all, "transformer.", "wte.weight", {"lm_head."});
-    drop(all, {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"});
-    if (tied) drop_tied(all, "lm_head.weight", "transformer.wte.weight", file);
-  };
+  d.rename = [tied = g.tied](HostTensors& all, const std::string& file) { take_gpt2_names(all, tied, file); };
   return d;
 }
 

@@ -9,7 +9,7 @@ Described read(Config& c, const std::string&) {
   d.options.qkv_bias = d.options.output_bias = c.flag("attention_bias", false);
   d.options.mlp_bias = c.flag("mlp_bias", false);
   c.ignore("rope_interleaved");  // of SmolLM's training library; transformers does not read it
-  return described_decoder(std::move(d));
+  return described_decoder(d);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ Described read(Config& c, const std::string&) {
   d.options.window = c.present("sliding_window") ? c.optional_integer("sliding_window").value_or(0) : 4096;
   c.expect("layer_types", nullptr, "transformers' Mistral ignores it");
   d.options.sliding.assign(static_cast<size_t>(d.options.layers), d.options.window > 0);
-  return described_decoder(std::move(d));
+  return described_decoder(d);
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 // Phi-3 and Phi-4 (Abdin et al., 2024): Llama with fused projections.
 #include "train/hf/decoder_config.h"
+#include "train/io/decoder_facts.h"
 
 namespace tutti::hf {
 namespace {
 
 Described read(Config& c, const std::string&) {
   const bool has_original = c.has("original_max_position_embeddings");
-  DecoderConfig d = read_decoder(c, {.name = "Phi3",
-                                     .vocabulary = 32064,
+  DecoderConfig d = read_decoder(c, {.vocabulary = 32064,
                                      .width = 3072,
                                      .hidden = 8192,
                                      .positions = 4096,
@@ -15,7 +15,7 @@ Described read(Config& c, const std::string&) {
                                      .original = has_original ? 0 : 4096,
                                      .partial = true});
   nn::DecoderOptions& o = d.options;
-  o.fused = true;
+  decoder_facts("phi3").apply(o);
   o.residual_dropout = c.probability("resid_pdrop", 0);
   c.ignore("embd_pdrop");  // transformers' Phi-3 does not apply it
   c.expect("attention_bias", false, "the projections of Phi-3 have no biases");
@@ -24,7 +24,7 @@ Described read(Config& c, const std::string&) {
   using Scaling = nn::Rotary::Scaling;
   if (o.rotary.scaling != Scaling::none && o.rotary.scaling != Scaling::longrope)
     c.fail(c.has("rope_scaling") ? "rope_scaling" : "rope_parameters", "expected the type longrope");
-  return described_decoder(std::move(d));
+  return described_decoder(d);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "nn/norms.h"
 #include "train/hf/family.h"
 #include "train/hf/labels.h"
-#include "train/hf/rename.h"
+#include "train/io/weight_names.h"
 #include "train/task/images.h"
 #include "train/task/tasks.h"
 
