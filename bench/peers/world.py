@@ -134,9 +134,9 @@ def main():
         model, rank, ranks, port, steps = sys.argv[2:7]
         return ddp_worker(model, int(rank), int(ranks), int(port), int(steps))
     o = options()
-    if o.link and os.environ.get("TUTTI_BENCH_LINK") != o.link:
+    if o.link and os.environ.get("BENCH_LINK") != o.link:
         setup = f"ip link set lo mtu 1500 up && tc qdisc add dev lo root tbf rate {o.link} burst 512kb latency 50ms && exec \"$@\""
-        os.environ.update(OVER_TCP, TUTTI_BENCH_LINK=o.link)
+        os.environ.update(OVER_TCP, BENCH_LINK=o.link)
         os.execvp("unshare", ["unshare", "-n", "sh", "-c", setup, "sh", sys.executable, __file__, *sys.argv[1:]])
     return measure(o)
 

@@ -105,7 +105,7 @@ class Planned {
   /// Copies n elements from place to place.
   void move(const std::string& from, int64_t from_place, Element from_type, const std::string& to, int64_t to_place,
             Element to_type, int64_t n) {
-    Kernel k = portable("recurrence_move", {{"X", from_type}, {"Y", to_type}});
+    Kernel k = portable("recurrence_move", {{"T", from_type}, {"Y", to_type}});
     k.set("N", n);
     k.set("FROM", from_place);
     k.set("TO", to_place);

@@ -44,7 +44,7 @@ TEST(Idx, EmptyDimensionReads) {
 TEST(Idx, MissingFileAndFolder) {
   Folder f;
   expect_parts(error_of(f / "nothing"), {f / "nothing", "no such file"});
-  expect_parts(error_of(f.path()), {f.path(), "not a regular file"});
+  expect_parts(error_of(f.path()), {f.path(), "a folder, expected a file"});
 }
 
 TEST(Idx, NamesFileByteAndExpectation) {

