@@ -75,6 +75,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   all["batch"] = std::to_string(trainer.batch);
   all["normalise"] = text("normalise");  // measured numbers for "data"
   all["optimizer"] = optimizer;
+  if (all.contains("tokenizer")) all["tokenizer"] = tokenizer;  // that of the model's folder or file
   if (options_.contains("schedule")) all["schedule"] = text("schedule");
   if (options_.contains("epochs")) all["epochs"] = std::to_string(epochs);
   if (steps > 0) all.erase("epochs");
