@@ -167,7 +167,9 @@ def jobs(o):
         if o.families:
             names = torch_families.DISTINCT if software and not o.all else torch_families.TESTED
             for name in o.modules or names:
-                yield from ((device, name, how) for how in ({"steps": 3, "precision": "f32"}, {"steps": 2, "precision": "bf16"}))
+                yield device, name, {"steps": 3, "precision": "f32"}
+                if o.all or o.modules or name in torch_families.DISTINCT:
+                    yield device, name, {"steps": 2, "precision": "bf16"}
         else:
             names = SURVEY if o.survey else [m for m in torch_zoo.ALL if not (o.light and software and m in HEAVY)]
             yield from ((device, name, {"steps": 5, "precision": "f32"}) for name in o.modules or names)
@@ -179,8 +181,8 @@ def main():
     parser.add_argument("--device", default="onednn", help="several, separated by commas")
     parser.add_argument("--light", action="store_true", help="on software devices only those that take no minutes")
     parser.add_argument("--survey", action="store_true", help="all families and techniques; what is refused is no failure")
-    parser.add_argument("--families", action="store_true", help="the families that a test trains, in f32 and bf16; on software devices a few of them")
-    parser.add_argument("--all", action="store_true", help="with --families: all of them on software devices, too")
+    parser.add_argument("--families", action="store_true", help="the families that a test trains in f32, a few of them in bf16; on software devices only these few")
+    parser.add_argument("--all", action="store_true", help="with --families: all of them in both, on software devices, too")
     parser.add_argument("--json", help="a file for the figures, written after every module")
     parser.add_argument("--resume", action="store_true", help="leaves out what the file of --json already has")
     parser.add_argument("--table", help="a file for the outcomes as a table in Markdown")
