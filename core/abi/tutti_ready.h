@@ -22,7 +22,8 @@ typedef struct { /* [grows] */
   const TuttiExt* next;
   /* After `prepare`; for all later runs, in place of an earlier call. A count of 0 ends it. INVALID: a name that is not
      a state of the program, or that is given twice. DECLINED: not on this device. */
-  int32_t (*watch)(TuttiExecutable*, const char* const* states, uint32_t count, void* self, TuttiReadySink, TuttiError*);
+  int32_t (*watch)(TuttiExecutable*, const char* const* states, uint32_t count, void* self, TuttiReadySink,
+                   TuttiError*);
 } TuttiReady;
 
 #ifdef __cplusplus
