@@ -27,8 +27,7 @@ constexpr int32_t normal = 1, unknown_token = 2, control = 3, user_defined = 4, 
 const std::string space = "\xe2\x96\x81";  // U+2581
 
 [[noreturn]] void refuse(const std::string& place, const std::string& what) {
-  throw invalid(fmt::format("{}: {}: GGUF files have no such tokenizer", place, what),
-                "export the folder to ONNX");
+  throw invalid(fmt::format("{}: {}: GGUF files have no such tokenizer", place, what), "export the folder to ONNX");
 }
 
 /// The parts of a Sequence, or the one part; none for null.

@@ -28,8 +28,8 @@ constexpr int64_t loss_ring = 256;
 /// Value in the ring "losses" for a step whose batch had weight 0. It is finite, to distinguish it from NaN.
 constexpr double no_loss = std::numeric_limits<float>::lowest();
 
-/// Elements of a gradient that an accumulation program adds as soon as it is computed; smaller ones are added at the end
-/// in one launch.
+/// Elements of a gradient that an accumulation program adds as soon as it is computed; smaller ones are added at the
+/// end in one launch.
 constexpr int64_t large_gradient = 1 << 14;
 
 /// Value of ProgramOptions::recompute for all blocks of the model, even if it has none.
