@@ -15,13 +15,15 @@ import statistics
 import subprocess
 import sys
 import time
+import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 OVER_TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", "GLOO_SOCKET_IFNAME": "lo"}
+MLP = [1024, 2048, 512, 10]
 # Batch of a step over all ranks, and options of `tutti train`.
-CASES = {"mlp": (128, ["--layers", "1024,2048,512,10", "--data", "synthetic:1024:10:4096:64"]), "cnn": (64, []),
+CASES = {"mlp": (128, ["--layers", ",".join(map(str, MLP)), "--data", f"synthetic:{MLP[0]}:10:4096:64"]), "cnn": (64, []),
          "resnet18:cifar": (32, ["--data", "synthetic:3x32x32:10:2048:64"]), "gpt:char": (8, [])}
 
 
@@ -58,22 +60,17 @@ def ddp_worker(model, rank, ranks, port, steps):
     import torch.nn.functional as F
 
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    import peer_torch
     import zoo
     torch.set_num_threads(1)
     torch.manual_seed(1)
     name, _, size = model.partition(":")
     batch = CASES[model][0] // ranks
-    if name == "mlp":
-        nn = torch.nn
-        module = nn.Sequential(nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 512), nn.ReLU(), nn.Linear(512, 10))
-        columns, loss = {"x": torch.randn(batch, 1024)}, lambda m, c: F.cross_entropy(m(c["x"]), labels)
-        labels = zoo.classes(batch)
-    elif name == "cnn":
-        nn = torch.nn
-        module = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
-                               nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(), nn.Linear(128, 10))
-        columns, loss = {"x": torch.randn(batch, 1, 28, 28)}, lambda m, c: F.cross_entropy(m(c["x"]), labels)
-        labels = zoo.classes(batch)
+    if name in ("mlp", "cnn"):
+        layered = types.SimpleNamespace(model=name, sizes=MLP, activation="relu", dropout=0)
+        module, labels = peer_torch.make_model(layered), zoo.classes(batch)
+        columns = {"x": torch.randn(batch, *((MLP[0],) if name == "mlp" else (1, 28, 28)))}
+        loss = lambda m, c: F.cross_entropy(m(c["x"]), labels)  # noqa: E731
     else:
         twin = zoo.model(name)
         module, columns, loss = twin.make(size), twin.draw(size, batch, 0), twin.loss

@@ -1,4 +1,4 @@
-// Denormal numbers as zero: arithmetic with them takes a hundred times as long on most CPUs.
+// Denormal numbers as zero: many CPUs compute with them much slower.
 #pragma once
 #include <cstdint>
 
