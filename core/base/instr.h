@@ -10,6 +10,9 @@ namespace tutti::instr {
 /// Not an ABI instruction: rounds a to the dtype. Placed where one fused node passes its result to the next.
 inline constexpr uint16_t round = 0x100;
 
+/// Not an ABI instruction: reduces a over its row; b is the ReduceOp. Only in row programs.
+inline constexpr uint16_t fold = 0x101;
+
 /// One more than the last ABI instruction that this build knows.
 inline constexpr uint16_t count = TUTTI_X_FMOD + 1;
 

@@ -223,7 +223,8 @@ std::string declines(std::span<const TuttiInstr> code) {
 }
 
 Statements statements(const Target& target, std::span<const TuttiInstr> code,
-                      const std::vector<std::vector<std::string>>& inputs, size_t results, bool exact) {
+                      const std::vector<std::vector<std::string>>& inputs, size_t results, bool exact,
+                      const std::string& prefix) {
   Statements s;
   s.results.resize(results);
   size_t lanes = 1;
@@ -257,7 +258,7 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
     for (size_t lane = 0; lane < width; ++lane) {
       auto operand = [&](uint32_t at) { return names[at].size() == 1 ? names[at][0] : names[at][lane]; };
       std::string a = operand(i.a), b = count > 1 ? operand(i.b) : "", c = count > 2 ? operand(i.c) : "";
-      std::string v = width == 1 ? fmt::format("v{}", k) : fmt::format("v{}_{}", k, lane);
+      std::string v = width == 1 ? fmt::format("{}{}", prefix, k) : fmt::format("{}{}_{}", prefix, k, lane);
       s.text += fmt::format("  {}{} {} = {};\n", precise, c_type(t), v, writer.write(i.code, t, from, a, b, c));
       names[k].push_back(v);
     }

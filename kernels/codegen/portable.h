@@ -69,6 +69,24 @@ struct BatchItem {
 LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const BatchItem> pieces,
                              std::span<const DType> out, bool exact);
 
+/// A row program: scalar expressions and reductions over the rows of arrays of shape [outer…, length]. Values have one
+/// element per element of the array, or one per row (inputs whose last stride is 0, and all that is computed from these
+/// and from folds alone).
+struct RowProgram {
+  std::vector<TuttiInstr> code;  ///< with instr::fold: reduces a whole row to one element
+  Shape outer;                   ///< without the rows' own dimension
+  int64_t length = 0;            ///< elements of a row
+  std::vector<Operand> in;       ///< strides along outer, then along the row
+  std::vector<DType> out;
+
+  int64_t rows() const { return num_elements(outer); }
+};
+/// Whether the target has a kernel for rows of this number and length.
+bool runs_rows(const Target&, int64_t rows, int64_t length);
+/// One kernel; a row is the work of a group of work-items or of part of one. INPUT a = in[a], RESULT b = out[b].
+/// Reductions are f32 (integers wrap), in a fixed tree. Outputs may share memory as those of elementwise.
+LaunchList row_program(const Target&, const RowProgram& program);
+
 /// y = x reduced over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; computed in f32 (integers
 /// wrap in i32). Empty sums are 0, products 1, means NaN, max -inf, min inf (integers: smallest and largest value). NaN
 /// propagates.

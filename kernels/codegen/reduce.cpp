@@ -11,11 +11,9 @@
 #include "kernels/codegen/expression.h"
 #include "kernels/codegen/kernel.h"
 #include "kernels/codegen/lanes.h"
+#include "kernels/codegen/reduce.h"
 
 namespace tutti::codegen {
-namespace {
-
-using Stage = ReductionStage;
 
 const char* combine_of(ReduceOp kind, DType t) {
   bool real = is_float(t), i = t == DType::i32;
@@ -32,6 +30,10 @@ double neutral_of(ReduceOp kind, DType t) {
   double most = t == DType::i32 ? 2147483647.0 : t == DType::u8 ? 255.0 : t == DType::u32 ? 4294967295.0 : HUGE_VAL;
   return kind == ReduceOp::prod ? 1 : kind == ReduceOp::max ? least : kind == ReduceOp::min ? most : 0;
 }
+
+namespace {
+
+using Stage = ReductionStage;
 
 /// Storage type of the accumulator.
 Element wide(DType t) { return is_float(t) ? Element::f32 : t == DType::i32 ? Element::i32 : Element::u32; }

@@ -8,6 +8,15 @@ namespace tutti::sdk {
 
 using instr::operand_count;
 
+std::optional<ReduceOp> reduce_op(const std::string& op) {
+  if (op == "sum") return ReduceOp::sum;
+  if (op == "mean") return ReduceOp::mean;
+  if (op == "max") return ReduceOp::max;
+  if (op == "min") return ReduceOp::min;
+  if (op == "prod") return ReduceOp::prod;
+  return {};
+}
+
 namespace {
 
 /// Merges the expressions of nodes.
@@ -17,6 +26,32 @@ class Merger {
       : program_(program), stored_(stored), exact_(exact) {}
 
   void add(const Node& n) {
+    if (n.op == "reshape") {
+      made_[n.results[0]] = input(n.inputs[0]);
+      return;
+    }
+    if (n.elementwise())
+      add_expression(n);
+    else
+      add_reduction(n);
+    for (uint32_t v : n.results) {
+      if (v == TUTTI_NONE || !stored_(v)) continue;
+      auto dtype = static_cast<uint16_t>(program_.type(v).dtype);
+      push({TUTTI_X_RESULT, dtype, made_[v], static_cast<uint32_t>(f.outputs.size()), 0});
+      f.outputs.push_back(v);
+    }
+  }
+
+  Fusion f;
+
+ private:
+  void add_reduction(const Node& n) {
+    auto dtype = static_cast<uint16_t>(program_.type(n.results[0]).dtype);
+    auto kind = static_cast<uint32_t>(*reduce_op(n.op));
+    made_[n.results[0]] = rounded(push({instr::fold, dtype, input(n.inputs[0]), kind, 0}), dtype);
+  }
+
+  void add_expression(const Node& n) {
     f.exact = (n.flags & TUTTI_NODE_EXACT) != 0;
     std::vector<uint32_t> at(n.expr.size());
     for (size_t k = 0; k < n.expr.size(); ++k) {
@@ -38,17 +73,8 @@ class Merger {
       at[k] = push(i);
       if (f.exact && exact_ == ExactRounding::by_code) at[k] = rounded(at[k], i.dtype);
     }
-    for (uint32_t v : n.results) {
-      if (v == TUTTI_NONE || !stored_(v)) continue;
-      auto dtype = static_cast<uint16_t>(program_.type(v).dtype);
-      push({TUTTI_X_RESULT, dtype, made_[v], static_cast<uint32_t>(f.outputs.size()), 0});
-      f.outputs.push_back(v);
-    }
   }
 
-  Fusion f;
-
- private:
   uint32_t push(const TuttiInstr& i) {
     f.code.push_back(i);
     return static_cast<uint32_t>(f.code.size() - 1);

@@ -1,10 +1,13 @@
 // Fuses elementwise nodes to one list of instructions.
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/base/instr.h"
+#include "core/geometry/reduction.h"
 #include "sdk/program.h"
 
 namespace tutti::sdk {
@@ -25,7 +28,11 @@ enum class ExactRounding {
   by_code,    ///< by an instr::round after each 16-bit instruction
 };
 
-/// Fuses `nodes` (in program order, results of one shape). Results for which `stored` returns true are outputs.
+/// The reduction that an op is, if any.
+std::optional<ReduceOp> reduce_op(const std::string& op);
+
+/// Fuses `nodes` (in program order): elementwise nodes, with results of one shape, and for row programs also reductions
+/// (instr::fold) and reshapes, which cost nothing. Results for which `stored` returns true are outputs.
 Fusion fuse(const Program& program, std::span<const uint32_t> nodes, ExactRounding exact,
             const std::function<bool(uint32_t)>& stored);
 

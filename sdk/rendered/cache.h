@@ -28,6 +28,8 @@ class RenderCache {
   const RenderedWork& work(const RenderEntry& entry, const RenderNodeView& view);
   /// The same for an elementwise pass.
   const RenderedWork& pass(const Program& program, const Fusion& fusion);
+  /// The same for a row program.
+  const RenderedWork& rows(const codegen::RowProgram& program);
 
  private:
   /// The cached work for the key; calls `make` if it is new.

@@ -62,6 +62,12 @@ class Planner : Schedule {
   /// Memory for a result of a fused pass.
   uint32_t pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& taken, const std::string& name);
 
+  // ---- row programs: rows.cpp
+  /// Plans one launch for node k and following nodes that compute along the same rows, if there is a reduction among
+  /// them.
+  bool rows(uint32_t k);
+  friend class RowNodes;
+
   // ---- fusion into products: epilogue.cpp
   /// The entry's launches for the view; none if a library declines, which is traced.
   std::optional<codegen::LaunchList> try_make(const RenderEntry& entry, const RenderNodeView& c,

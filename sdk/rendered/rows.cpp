@@ -1,0 +1,322 @@
+// Row programs: nodes that compute along the same rows, with reductions of the rows among them, become one launch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/geometry/reduction.h"
+#include "sdk/rendered/planner.h"
+
+namespace tutti::sdk {
+namespace {
+
+constexpr uint32_t most_nodes = 64, most_skipped = 16, look_ahead = 32;
+
+/// Tensors of `dims`, whose first `outer` dimensions number the rows.
+struct RowSpace {
+  Shape dims;
+  size_t outer = 0;
+  int64_t rows = 1, length = 1;
+};
+
+/// The rows that a node reduces, if it is a reduction of whole rows.
+std::optional<RowSpace> reduced_rows(const Program& p, const Node& n) {
+  if (!reduce_op(n.op) || n.inputs.size() != 1 || n.results.size() != 1 || n.results[0] == TUTTI_NONE) return {};
+  const TensorType& x = p.type(n.inputs[0]);
+  if (!is_float(x.dtype) && x.dtype != DType::i32 && x.dtype != DType::u32) return {};
+  RowSpace s{x.shape};
+  Ints axes = reduction_geometry(x.shape, n.attrs).axes;
+  s.outer = x.shape.size() - axes.size();
+  for (size_t d = 0; d < x.shape.size(); ++d) {
+    if (d >= s.outer && axes[d - s.outer] != static_cast<int64_t>(d)) return {};
+    (d < s.outer ? s.rows : s.length) *= x.shape[d];
+  }
+  return s.length < 2 || s.rows == 0 ? std::nullopt : std::optional(s);
+}
+
+bool same_strides(std::span<const int64_t> a, std::span<const int64_t> b, std::span<const int64_t> dims) {
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (dims[d] > 1 && a[d] != b[d]) return false;
+  return true;
+}
+
+/// The stride of one dimension that the last dimensions make together, if they do.
+std::optional<int64_t> merged_stride(std::span<const int64_t> strides, std::span<const int64_t> dims) {
+  std::optional<int64_t> last;
+  int64_t next = 0;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) continue;
+    if (last && strides[d] != next) return {};
+    if (!last) last = strides[d];
+    next = strides[d] * dims[d];
+  }
+  return last.value_or(0);
+}
+
+}  // namespace
+
+/// Collects the nodes of one row program; what it takes is finished.
+class RowNodes {
+ public:
+  RowNodes(Planner& planner, uint32_t first) : s_(planner), p_(planner.p_), first_(first) {}
+
+  /// Returns whether there is a program; else nothing has changed.
+  bool collect() {
+    if (!find_space()) return false;
+    uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + 4 * most_nodes);
+    for (uint32_t k = first_; k < end && nodes_.size() < most_nodes && skipped_ <= most_skipped; ++k) {
+      if (s_.done_[k]) continue;
+      if (!join(k) && (k == first_ || !skip(k))) break;
+    }
+    auto real = std::ranges::count_if(nodes_, [&](uint32_t k) { return p_.nodes[k].op != "reshape"; });
+    if (folds_ > 0 && real > 1) return true;
+    while (!nodes_.empty()) leave();
+    return false;
+  }
+
+  const std::vector<uint32_t>& nodes() const { return nodes_; }
+  bool ahead() const { return skipped_ > 0; }
+
+  Fusion fusion() const {
+    Fusion f = fuse(p_, nodes_, ExactRounding::by_target, [&](uint32_t v) { return stored(v); });
+    f.dims = space_.dims;
+    return f;
+  }
+
+  codegen::RowProgram program(const Fusion& f) const {
+    codegen::RowProgram r;
+    r.code = f.code;
+    r.outer.assign(space_.dims.begin(), space_.dims.begin() + static_cast<std::ptrdiff_t>(space_.outer));
+    r.length = space_.length;
+    for (uint32_t v : f.inputs) r.in.push_back({p_.type(v).dtype, read_.at(v)});
+    r.out = f.types(p_);
+    return r;
+  }
+
+  bool is_full(uint32_t v) const { return num_elements(p_.type(v).shape) == space_.rows * space_.length; }
+
+  /// Reshapes of a value that the program makes.
+  std::vector<uint32_t> aliases(uint32_t v) const {
+    std::vector<uint32_t> list;
+    for (const auto& [alias, root] : root_)
+      if (root == v) list.push_back(alias);
+    return list;
+  }
+
+ private:
+  /// The rows of the first reduction that may belong to the first node.
+  bool find_space() {
+    uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + look_ahead);
+    for (uint32_t k = first_; k < end; ++k) {
+      const Node& n = p_.nodes[k];
+      if (s_.done_[k]) continue;
+      if (reduce_op(n.op) && plain(k))
+        if (std::optional<RowSpace> space = reduced_rows(p_, n); space && fits_first(*space)) {
+          space_ = *space;
+          return codegen::runs_rows(s_.traits_, space_.rows, space_.length);
+        }
+      if (!passable(n)) return false;
+    }
+    return false;
+  }
+
+  bool fits_first(const RowSpace& space) const {
+    const Node& n = p_.nodes[first_];
+    const Shape* shape = s_.result_shape(n);
+    if (!shape) return false;
+    int64_t count = num_elements(reduce_op(n.op) ? p_.type(n.inputs[0]).shape : *shape);
+    return count == space.rows * space.length || (!reduce_op(n.op) && count == space.rows && space.rows > 1);
+  }
+
+  static bool passable(const Node& n) { return n.elementwise() || reduce_op(n.op) || n.op == "reshape"; }
+
+  bool plain(uint32_t k) const {
+    const Node& n = p_.nodes[k];
+    return n.version == 1 && n.flags == 0 && n.unknown.empty() && s_.batch_end_[k] == k + 1 &&
+           s_.cache_.choice(p_, k).entry != nullptr;
+  }
+
+  bool made(uint32_t v) const { return made_.contains(v); }
+
+  bool join(uint32_t k) {
+    const Node& n = p_.nodes[k];
+    if (!passable(n) || !s_.result_shape(n) || !plain(k)) return false;
+    for (uint32_t v : n.inputs)
+      if (!made(v) && s_.held_[v].empty()) return false;
+    std::map<uint32_t, Shape> reads;
+    if (n.op == "reshape") {
+      if (!made(n.inputs[0]) || is_state(n.results[0])) return alias_of_held(k);
+    } else if (n.elementwise() ? !takes_expression(k, reads) : !takes_reduction(n, reads)) {
+      return false;
+    }
+    for (auto& [v, strides] : reads)
+      if (auto at = read_.find(v); at != read_.end() && at->second != strides) return false;
+    enter(k, reads);
+    if (arguments() <= s_.traits_.max_arguments) return true;
+    leave();
+    return false;
+  }
+
+  /// A reshape of a value in memory costs nothing; it runs at once.
+  bool alias_of_held(uint32_t k) {
+    const Node& n = p_.nodes[k];
+    if (k == first_ || made(n.inputs[0]) || s_.held_[n.inputs[0]].empty()) return false;
+    s_.node(k);
+    return true;
+  }
+
+  bool takes_reduction(const Node& n, std::map<uint32_t, Shape>& reads) {
+    std::optional<RowSpace> space = reduced_rows(p_, n);
+    if (!space || space->rows != space_.rows || space->length != space_.length) return false;
+    uint32_t v = n.inputs[0];
+    if (made(v)) return is_full(v);
+    reads[v] = dense();
+    return true;
+  }
+
+  bool takes_expression(uint32_t k, std::map<uint32_t, Shape>& reads) {
+    const Node& n = p_.nodes[k];
+    const Shape& shape = *s_.result_shape(n);
+    int64_t count = num_elements(shape);
+    bool full = count == space_.rows * space_.length;
+    if (!s_.fuses(k) || (!full && count != space_.rows)) return false;
+    for (uint32_t v : n.inputs) {
+      std::optional<Shape> strides = full ? strides_in(p_.type(v).shape, shape) : row_strides(p_.type(v).shape);
+      if (!strides) return false;
+      if (!made(v))
+        reads[v] = *strides;
+      else if (is_full(v) ? *strides != dense() : *strides != per_row())
+        return false;
+    }
+    return true;
+  }
+
+  Shape outer_dims() const {
+    return {space_.dims.begin(), space_.dims.begin() + static_cast<std::ptrdiff_t>(space_.outer)};
+  }
+  Shape with(Shape outer, int64_t scale, int64_t inner) const {
+    for (int64_t& s : outer) s *= scale;
+    outer.push_back(inner);
+    return outer;
+  }
+  Shape dense() const { return with(strides_of(outer_dims()), space_.length, 1); }
+  Shape per_row() const { return with(strides_of(outer_dims()), 1, 0); }
+  Shape per_column() const { return with(Shape(space_.outer), 0, 1); }
+  Shape scalar() const { return with(Shape(space_.outer), 0, 0); }
+
+  /// Strides of an operand of a node with one element per row, or none if it is read in another order.
+  std::optional<Shape> row_strides(const Shape& from) const {
+    int64_t count = num_elements(from);
+    if (count == 1) return scalar();
+    return count == space_.rows ? std::optional(per_row()) : std::nullopt;
+  }
+
+  /// The same for a node of `shape` with one element per element of the rows.
+  std::optional<Shape> strides_in(const Shape& from, const Shape& shape) const {
+    if (num_elements(from) == 1) return scalar();
+    if (num_elements(from) == num_elements(shape)) return dense();
+    size_t cut = shape.size();
+    for (int64_t length = 1; cut > 0 && length != space_.length;) length *= shape[--cut];
+    std::span<const int64_t> all(shape), outer = all.first(cut), inner = all.subspan(cut);
+    if (num_elements(inner) != space_.length || num_elements(outer) != space_.rows) return {};
+    Shape strides = broadcast_strides(from, shape), none(shape.size());
+    std::span<const int64_t> s(strides);
+    bool no_outer = same_strides(s.first(cut), none, outer);
+    if (same_strides(s.subspan(cut), none, inner) && same_strides(s.first(cut), strides_of(outer), outer))
+      return per_row();
+    if (no_outer && same_strides(s.subspan(cut), strides_of(inner), inner)) return per_column();
+    std::optional<int64_t> step = merged_stride(s.subspan(cut), inner);
+    if (!step || !std::ranges::equal(outer, outer_dims())) return {};
+    return with(Shape(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(cut)), 1, *step);
+  }
+
+  bool is_state(uint32_t v) const {
+    return std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
+  }
+
+  void enter(uint32_t k, const std::map<uint32_t, Shape>& reads) {
+    const Node& n = p_.nodes[k];
+    s_.finish(k);
+    nodes_.push_back(k);
+    added_.emplace_back();
+    for (const auto& [v, strides] : reads)
+      if (read_.emplace(v, strides).second) added_.back().push_back(v);
+    for (uint32_t v : n.results) {
+      if (v == TUTTI_NONE) continue;
+      made_.insert(v);
+      if (n.op == "reshape") root_[v] = root_of(n.inputs[0]);
+    }
+    folds_ += reduce_op(n.op).has_value();
+  }
+
+  /// Gives the last node back.
+  void leave() {
+    const Node& n = p_.nodes[nodes_.back()];
+    s_.done_[nodes_.back()] = false;
+    for (uint32_t v : n.inputs) ++s_.remaining_[v];
+    for (uint32_t v : added_.back()) read_.erase(v);
+    for (uint32_t v : n.results) made_.erase(v), root_.erase(v);
+    folds_ -= reduce_op(n.op).has_value();
+    added_.pop_back();
+    nodes_.pop_back();
+  }
+
+  /// Leaves a node for later; what reads its results is left, too.
+  bool skip(uint32_t k) {
+    ++skipped_;
+    return passable(p_.nodes[k]);
+  }
+
+  uint32_t root_of(uint32_t v) const {
+    auto at = root_.find(v);
+    return at == root_.end() ? v : at->second;
+  }
+
+  bool stored(uint32_t v) const {
+    if (root_.contains(v)) return false;
+    auto read = [&](uint32_t x) { return s_.remaining_[x] > 0; };
+    return read(v) || std::ranges::any_of(aliases(v), read);
+  }
+
+  size_t arguments() const {
+    return read_.size() + static_cast<size_t>(std::ranges::count_if(made_, [&](uint32_t v) { return stored(v); }));
+  }
+
+  Planner& s_;
+  const Program& p_;
+  uint32_t first_;
+  RowSpace space_;
+  std::vector<uint32_t> nodes_;
+  std::vector<std::vector<uint32_t>> added_;  // per node: values that it was the first to read
+  std::map<uint32_t, Shape> read_;            // values from memory, with their strides
+  std::set<uint32_t> made_;
+  std::map<uint32_t, uint32_t> root_;  // reshapes
+  uint32_t skipped_ = 0;
+  size_t folds_ = 0;
+};
+
+bool Planner::rows(uint32_t k) {
+  RowNodes found(*this, k);
+  if (!found.collect()) return false;
+  Fusion f = found.fusion();
+  const RenderChoice& choice = cache_.choice(p_, k);
+  if (trace_)
+    trace_(fmt::format("nodes {}..{} → one row program of {} nodes", k, found.nodes().back(), found.nodes().size()));
+  if (f.outputs.empty()) return true;
+  std::string name = describe("rows", k, found.nodes().size() - 1);
+  reasons_[k] = choice.reasons();
+  std::vector<uint32_t> in = memories_of(f.inputs), out;
+  std::set<uint32_t> taken;
+  for (uint32_t v : f.outputs) {
+    if (found.ahead()) leave_home(v);
+    out.push_back(found.is_full(v) ? pass_output(v, f, taken, name) : place_result(v, name, in));
+    for (uint32_t alias : found.aliases(v)) hold(alias, out.back());
+  }
+  add_work(cache_.rows(found.program(f)), name, k, in, out);
+  return true;
+}
+
+}  // namespace tutti::sdk
