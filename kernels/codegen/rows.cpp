@@ -1,5 +1,5 @@
-// Row programs: expressions and reductions over rows in one kernel. A group of work-items shares a row. Where a row fits
-// into their registers it is read once ("held"); longer rows are read again after each reduction.
+// Row programs: expressions and reductions over rows in one kernel. A group of work-items shares a row. Where a row
+// fits into their registers it is read once ("held"); longer rows are read again after each reduction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,9 +22,8 @@ namespace {
 
 /// How work-items combine their parts of a row.
 enum class Meet {
-  tree,    ///< in shared memory
-  leader,  ///< one of them, for OpenCL on CPUs: it reads vectors, and the work-items need no loop
-  lanes,   ///< registers of a subgroup (lavapipe)
+  tree,   ///< in shared memory
+  lanes,  ///< registers of a subgroup (lavapipe)
 };
 
 /// How a row is divided: `span` work-items of `lanes` adjacent elements each, in one step if `held`.
@@ -34,7 +33,6 @@ struct Division {
   bool held = true;
 };
 
-constexpr int64_t longest_held = 2048;    // work-items that a CPU's OpenCL gets per group
 constexpr int64_t longest_row = 1 << 17;  // of one group
 
 std::optional<Division> division_of(const Target& t, int64_t rows, int64_t length) {
@@ -50,19 +48,12 @@ std::optional<Division> division_of(const Target& t, int64_t rows, int64_t lengt
     d.held = d.span * d.lanes >= length;
     return d;
   }
-  if (t.cpu_like) {
-    if (!t.language->vectorizes_items || length > std::min(most, longest_held)) return {};
-    d.meet = Meet::leader;
-    d.span = length;
-    most = std::min<int64_t>(most, 256);
-    for (int64_t n = std::min(rows, most / length); n > 1 && d.rows_per_group == 1; --n)
-      if (rows % n == 0) d.rows_per_group = n;
-    return d;
-  }
+  if (t.cpu_like) return {};  // PoCL does not vectorize work-items around barriers: slower than separate passes
   if (length > longest_row || (length > 4096 && rows < 2 * int64_t{t.compute_units})) return {};
   d.lanes = length % 4 == 0 ? 4 : 1;
   most = std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(most, 256)));
-  d.span = std::min<int64_t>(most, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(length, d.lanes)))));
+  d.span =
+      std::min<int64_t>(most, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(length, d.lanes)))));
   d.held = d.span * d.lanes >= length;
   while (d.span * d.rows_per_group * 2 <= std::min<int64_t>(most, 128) && rows % (d.rows_per_group * 2) == 0)
     d.rows_per_group *= 2;
@@ -81,8 +72,8 @@ class RowWriter {
   }
 
   void write() {
-    text_ += fmt::format("  idx group = GROUP;\n  if (group >= {}) return;\n", p_.rows() / d_.rows_per_group);
-    text_ += fmt::format("  idx row = group * {} + LID(1);\n  int me = LID(0);\n", d_.rows_per_group);
+    text_ += fmt::format("  if (GROUP >= {}) return;\n", p_.rows() / d_.rows_per_group);
+    text_ += fmt::format("  idx row = GROUP * {} + LID(1);\n  int me = LID(0);\n", d_.rows_per_group);
     coordinates();
     for (uint32_t i = 0; i < p_.code.size(); ++i)
       if (p_.code[i].code == TUTTI_X_INPUT && level_[i] == Level::row) load_scalar(i);
@@ -175,7 +166,8 @@ class RowWriter {
     }
     for (int64_t l = 0; l < d_.lanes; ++l) {
       names_[i].push_back(fmt::format("{}_{}", to, l));
-      text_ += fmt::format("  {} {} = {}({} + {});\n", register_type(p.element), names_[i].back(), p.name, from, l * step);
+      text_ +=
+          fmt::format("  {} {} = {}({} + {});\n", register_type(p.element), names_[i].back(), p.name, from, l * step);
     }
   }
 
@@ -327,13 +319,11 @@ class RowWriter {
   void meet(int stage) {
     std::vector<uint32_t> folds = folds_of(stage);
     if (folds.empty()) return;
-    for (uint32_t i : folds)
-      k_.set(fmt::format("COMBINE{}(a,b)", i), combine_of(kind(i), register_dtype(i)));
-    switch (d_.meet) {
-      case Meet::lanes: meet_in_registers(folds); break;
-      case Meet::leader: meet_at_leader(folds); break;
-      case Meet::tree: meet_in_tree(folds); break;
-    }
+    for (uint32_t i : folds) k_.set(fmt::format("COMBINE{}(a,b)", i), combine_of(kind(i), register_dtype(i)));
+    if (d_.meet == Meet::lanes)
+      meet_in_registers(folds);
+    else
+      meet_in_tree(folds);
     for (uint32_t i : folds) {
       bool real = is_float(register_dtype(i));
       std::string mean = kind(i) == ReduceOp::mean ? fmt::format(" / {}{}", p_.length, real ? ".0f" : "") : "";
@@ -350,48 +340,21 @@ class RowWriter {
     }
   }
 
-  void share(const std::vector<uint32_t>& folds) {
-    for (uint32_t i : folds) {
-      k_.shared.push_back(fmt::format("{} tile{}[LOCALS]", type(i), i));
-      text_ += fmt::format("  tile{0}[LOCAL] = q{0};\n", i);
-    }
-    text_ += "  BARRIER;\n";
-  }
-
   void meet_in_tree(const std::vector<uint32_t>& folds) {
     if (d_.span == 1) {
       for (uint32_t i : folds) text_ += fmt::format("  {0} r{1} = q{1};\n", type(i), i);
       return;
     }
-    share(folds);
+    for (uint32_t i : folds) {
+      k_.shared.push_back(fmt::format("{} tile{}[LOCALS]", type(i), i));
+      text_ += fmt::format("  tile{0}[LOCAL] = q{0};\n", i);
+    }
+    text_ += "  BARRIER;\n";
     text_ += fmt::format("  for (int part = {}; part > 0; part = part / 2) {{\n  if (me < part) {{\n", d_.span / 2);
     rounds_ += std::countr_zero(static_cast<uint64_t>(d_.span)) + 1;
     for (uint32_t i : folds)
       text_ += fmt::format("  tile{0}[LOCAL] = COMBINE{0}(tile{0}[LOCAL], tile{0}[LOCAL + part]);\n", i);
     text_ += "  }\n  BARRIER;\n  }\n";
-    for (uint32_t i : folds) text_ += fmt::format("  {0} r{1} = tile{1}[LOCAL - me];\n", type(i), i);
-  }
-
-  void meet_at_leader(const std::vector<uint32_t>& folds) {
-    constexpr int64_t chains = 8;  // running values
-    share(folds);
-    text_ += "  if (me == 0) {\n";
-    for (uint32_t i : folds) {
-      std::vector<std::string> parts;
-      for (int64_t n = 0; n < chains; ++n) {
-        parts.push_back(fmt::format("w{}_{}", i, n));
-        text_ += fmt::format("  {} {} = {};\n", type(i), parts.back(), init(i));
-      }
-      text_ += fmt::format("  for (int n = 0; n + {} <= {}; n += {}) {{\n", chains, p_.length, chains);
-      for (int64_t n = 0; n < chains; ++n)
-        text_ += fmt::format("  w{0}_{1} = COMBINE{0}(w{0}_{1}, tile{0}[LOCAL + n + {1}]);\n", i, n);
-      text_ += "  }\n";
-      for (int64_t n = p_.length / chains * chains; n < p_.length; ++n)
-        text_ += fmt::format("  w{0}_{1} = COMBINE{0}(w{0}_{1}, tile{0}[LOCAL + {2}]);\n", i, n % chains, n);
-      text_ += fmt::format("  tile{}[LOCAL] = {};\n", i, combined(i, parts));
-      rounds_ += p_.length / chains + 1;
-    }
-    text_ += "  }\n  BARRIER;\n";
     for (uint32_t i : folds) text_ += fmt::format("  {0} r{1} = tile{1}[LOCAL - me];\n", type(i), i);
   }
 
