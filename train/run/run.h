@@ -26,7 +26,7 @@ struct TUTTI_API RunSettings {
   std::string target = {};      ///< "accuracy=0.97": a value of the test set that ends the run; "": none
 
   bool only_best = false;          ///< `checkpoint` has the best model of this run, not the newest: see Run
-  std::string no_evaluation = {};  ///< what leaves out evaluation, as messages name it ("--no-eval"); "": nothing does
+  std::string no_evaluation = {};  ///< what leaves out evaluation, as messages name it; "": nothing does
   bool norms = false;              ///< whether the log has norms (TrainerOptions::norms_every)
   int64_t steps = unlimited;       ///< of the trainer in all, at which the run ends
   int64_t epochs = unlimited;      ///< of this run, after which it ends
