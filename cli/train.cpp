@@ -14,7 +14,6 @@
 #include "cli/train_command.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
-#include "data/files/file_lock.h"
 #include "train/hf/write.h"
 #include "train/run/fit.h"
 #include "train/run/plan.h"
@@ -28,7 +27,7 @@ void TrainCommand::check_overfit() const {
   for (const char* option : {"steps", "epochs", "patience", "target", "keep-best", "save-every"})
     if (run.typed(option)) throw invalid_option(option, "", "has no effect with --overfit", "omit one of the two");
   for (const auto& [option, value] : {Target{"--resume", &resume},
-                                      {"--checkpoint", &checkpoint},
+                                      {"--checkpoint", &settings.checkpoint},
                                       {"--adapters", &adapters},
                                       {"--merged", &merged},
                                       {"--report", &page.target()}})
@@ -38,35 +37,17 @@ void TrainCommand::check_overfit() const {
 }
 
 void TrainCommand::check_options() const {
-  if (keep_best && no_eval)
-    throw invalid_option("keep-best", "", "needs the test loss, which --no-eval does not compute",
-                         "omit --keep-best or --no-eval");
   check_overfit();
-  if (checkpoint == "-")
+  if (settings.checkpoint == "-")
     throw invalid_option("checkpoint", "-", "a checkpoint cannot be written to stdout", "name a file");
-  if (patience < 0 || (patience > 0 && no_eval))
-    throw invalid_option("patience", patience, "must be at least 1, and needs the test loss",
-                         "use 1 or more, without --no-eval");
-  Goal::parse(target);
-  if (no_eval && !target.empty())
-    throw invalid_option("target", target, "needs evaluation on the test set", "omit --target or --no-eval");
-  if (no_eval && parse_plateau(run.text("schedule")))
-    throw invalid_option("schedule", run.text("schedule"), "needs the test loss, which --no-eval does not compute",
-                         "omit --schedule or --no-eval");
-  if (keep < 1)
-    throw invalid_option("keep", keep, "must be at least 1, because the newest checkpoint is always kept", "1 or more");
-  if (checkpoint.empty() && (keep > 1 || keep_best || !save_every.empty()))
-    throw invalid(fmt::format("{}: has no effect without --checkpoint", keep_best  ? "--keep-best"
-                                                                        : keep > 1 ? "--keep"
-                                                                                   : "--save-every"),
-                  "add --checkpoint FILE");
-  SaveClock(save_every, 0);
+  check(settings);
+  if (parse_plateau(run.text("schedule"))) expect_evaluation(settings, "schedule", run.text("schedule"));
   page.check();
   profile.check();
   std::error_code none;
   const std::string weights = std::filesystem::is_directory(merged, none) ? merged + "/model.safetensors" : merged;
   if (ranks.writes())
-    check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &weights},
+    check_targets(std::array{Target{"--checkpoint", &settings.checkpoint}, Target{"--merged", &weights},
                              Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!adapters.empty() && !run.trainer_options().lora)
     throw invalid_option("adapters", adapters, "the run trains no adapters", "enable adapters: --lora 8");
@@ -74,7 +55,7 @@ void TrainCommand::check_options() const {
     throw invalid_option("merged", merged, fmt::format("transformers has no model like {}", run.model),
                          "name a .safetensors file for the weights alone");
   if (norms < 0) throw invalid_option("norms", norms, "expected a number of steps", "0 or more");
-  if (norms > 0 && log_dir.empty())
+  if (norms > 0 && settings.log_dir.empty())
     throw invalid_option("norms", norms, "has no effect without --log-dir, which writes them", "add --log-dir DIR");
 }
 
@@ -88,7 +69,8 @@ void TrainCommand::check_ranks() const {
 }
 
 void TrainCommand::drop_files() {
-  for (std::string* file : {&checkpoint, &adapters, &merged, &log_dir}) file->clear();
+  adapters.clear();
+  merged.clear();
   page.drop();
 }
 
@@ -101,7 +83,7 @@ Settings TrainCommand::common(const TrainerOptions& options, int64_t total) cons
                                      {"norms", norms},
                                      {"gradient norm", options.gradient_norm},
                                      {"no-eval", no_eval},
-                                     {"checkpoint", saves}})
+                                     {"checkpoint", !settings.checkpoint.empty()}})
     all.emplace_back(name, std::to_string(number));
   all.emplace_back("shard", options.shard);
   return all;
@@ -118,7 +100,7 @@ TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& t
                                              int64_t total) {
   TrainerOptions options = run.trainer_options(total);
   // Clipping computes the norm anyway; otherwise it would cost a small model 10 % of its time.
-  options.gradient_norm = (!log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
+  options.gradient_norm = (!settings.log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
   options.norms_every = norms;
   options.nan_check = nan_check;
   if (page.asked() || run.memory_budget > 0) options.forms = run.weight_forms(resume);
@@ -127,32 +109,13 @@ TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& t
   return options;
 }
 
-int TrainCommand::train_overfit(const Device& device, Trainer& trainer, const data::Sources& data,
-                                ProgressLine& progress) {
-  size_t logged = 0;
-  Overfit o;
-  try {
-    o = cli::overfit(trainer, *data.train, run, *overfit, [&](const Progress& p) {
-      progress.show(p);
-      log_steps(trainer, p, logged, progress);
-      return true;
-    });
-  } catch (const NotFinite& e) {
-    progress.clear();
-    throw Error(Code::internal, e.what(), e.remedy);
-  }
-  progress.clear();
-  profile.finish(parse_precision(run.text("precision")), run.threads, quiet);
-  return report(device, trainer, o);
-}
-
 void TrainCommand::failed(const Error& e, const Device& device, const Task& task, const TrainerOptions& options,
                           const data::Sources& data, Trainer& trainer) {
   std::string remedy = e.remedy;
   try {
     Outcome none;
-    none.cut_short = none.failed = true;
-    none.rate = last.samples_per_second;
+    none.stopped = none.failed = true;
+    none.samples_per_second = last.samples_per_second;
     if (page.asked() && trainer.steps() > 0)
       page.write(document(device, trainer, steps_per_epoch(*data.train), none), fmt::format("failed: {}", e.what()),
                  trainer, run);
@@ -181,16 +144,17 @@ int TrainCommand::operator()() try {
   quiet = quiet || !ranks.writes();
   if (!resume.empty()) {
     run.restore(resume);
-    if (checkpoint.empty()) checkpoint = resume;
+    if (settings.checkpoint.empty()) settings.checkpoint = resume;
   }
   run.validate();
   expect_ordered(run.trainer);
+  if (no_eval) settings.no_evaluation = "--no-eval";
   check_options();
   check_ranks();
   if (summary) return summarize_model();
-  std::optional<FileLock> lock;  // two runs must not save to the same file
-  if (!checkpoint.empty() && ranks.writes()) lock.emplace(checkpoint);
-  if (!log_dir.empty() && ranks.writes()) log.emplace(log_dir, norms > 0);
+  settings.norms = norms > 0;
+  settings.data = shell_word(run.data);
+  loop.emplace(settings, ranks.writes());
   Device device = select_device(ranks.device(run.device));
   if (!quiet) print_lost_plugins();
   data::Sources data = run.read_data();
@@ -199,7 +163,6 @@ int TrainCommand::operator()() try {
   Task task = run.make_task(*data.train);
   run.check_recompute(*data.train, !quiet);
   const TrainerOptions options = trainer_options(device, task, data, total);
-  saves = !checkpoint.empty();
   if (!ranks.writes()) drop_files();
   Trainer trainer(device, task, options);
   if (resume.empty())
@@ -211,14 +174,13 @@ int TrainCommand::operator()() try {
     trainer.prepare(*data.train);
     ranks.agree(begun(trainer));
   }
-  begun_at = trainer.steps();
-  profile.start(total - begun_at);
+  profile.start(total - trainer.steps());
   ProgressLine progress(total, run.steps == 0 ? run.epochs : (total + per_epoch - 1) / per_epoch, run.trainer.batch,
                         quiet);
   progress.print(fmt::format("{}: {} ({}){}", device.id, device.name, device.reason, ranks.text(trainer)));
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, epoch {}, saves to {}", trainer.steps(), total,
-                               trainer.position().epoch + (total > trainer.steps()), checkpoint));
+                               trainer.position().epoch + (total > trainer.steps()), settings.checkpoint));
   if (trainer.steps() >= total)
     progress.warn(run.steps > 0
                       ? fmt::format("nothing is left to train: {} steps are done; increase --steps", trainer.steps())
@@ -230,13 +192,17 @@ int TrainCommand::operator()() try {
     const data::Source* test = no_eval ? nullptr : data.test.get();
     if (page.asked()) page.memory(RunPlanner(device, task, options, *data.train, test).plan(run.trainer.batch));
     outcome = train(trainer, data, total, progress);
+  } catch (const NotFinite& e) {
+    progress.clear();
+    failed_at = e.step;
+    failed(Error(Code::internal, e.what(), e.remedy), device, task, options, data, trainer);
   } catch (const Error& e) {
     progress.clear();
     failed(e, device, task, options, data, trainer);
   }
   profile.finish(options.precision, run.threads, quiet);
   page.profile(profile.rows());
-  print_wait(trainer, *data.train);
+  if (!quiet && !outcome.hint.empty()) print_err("{}\n", outcome.hint);
   return report(device, trainer, data, outcome);
 } catch (const Error& e) {
   file.rethrow(e);
@@ -244,10 +210,28 @@ int TrainCommand::operator()() try {
 
 namespace {
 
+/// The options that the library has records of.
+void add_settings(TrainCommand& command, CLI::App* sub) {
+  for (const RunOption& option : run_options()) {
+    const std::string flag = fmt::format("--{}", option.name);
+    CLI::Option* added = std::visit(
+        [&](auto member) {
+          auto& value = command.settings.*member;
+          using V = std::remove_cvref_t<decltype(value)>;
+          if constexpr (std::is_same_v<V, bool>)
+            return sub->add_flag(flag, value, option.doc);
+          else if constexpr (std::is_same_v<V, int64_t>)
+            return sub->add_option(flag, value, option.doc)->check(whole<V>);
+          else
+            return sub->add_option(flag, value, option.doc);
+        },
+        option.field);
+    added->group(std::string(option.group));
+    if (option.stored) command.run.remember(added);
+  }
+}
+
 void add_files(TrainCommand& command, CLI::App* sub) {
-  sub->add_option("--checkpoint", command.checkpoint,
-                  "Save a checkpoint here (safetensors) after every epoch and when interrupted")
-      ->group("Files");
   sub->add_option("--resume", command.resume,
                   "Resume from this checkpoint with its options; options given here take precedence. Saves to it "
                   "unless --checkpoint names another file")
@@ -258,37 +242,15 @@ void add_files(TrainCommand& command, CLI::App* sub) {
                   "Save the weights, with adapters merged into them: FILE.safetensors, or a folder that "
                   "transformers' from_pretrained() opens")
       ->group("Files");
-  sub->add_option("--log-dir", command.log_dir,
-                  "Write the training curves to this folder: TensorBoard events, steps.csv and epochs.csv")
-      ->group("Files");
   sub->add_option("--norms", command.norms,
                   "With --log-dir: log the norms of every parameter and its gradient every N steps (0: off) to "
                   "norms.csv, and the global gradient norm of every step to steps.csv")
       ->check(whole<int64_t>)
       ->group("Files");
   command.page.add_to(*sub);
-  command.run.remember(
-      sub->add_option("--save-every", command.save_every,
-                      "Also save within an epoch: every N steps (500), or after this much time (90s, 10m, 2h)")
-          ->group("Files"));
-  command.run.remember(sub->add_option("--keep", command.keep,
-                                       "Number of checkpoints to keep: FILE and the ones before it, as NAME.step-N.EXT")
-                           ->check(whole<int64_t>)
-                           ->group("Files"));
-  command.run.remember(sub->add_flag("--keep-best", command.keep_best,
-                                     "Also keep the checkpoint with the lowest test loss, as NAME.best.EXT")
-                           ->group("Files"));
 }
 
 void add_training(TrainCommand& command, CLI::App* sub) {
-  command.run.remember(sub->add_option("--patience", command.patience,
-                                       "Early stopping: stop after N epochs without a lower test loss (0: off)")
-                           ->check(whole<int64_t>)
-                           ->group("Training"));
-  command.run.remember(sub->add_option("--target", command.target,
-                                       "Stop after the epoch in which the test set reaches a value: accuracy=0.97, "
-                                       "loss=0.1, or METRIC<=VALUE and METRIC>=VALUE")
-                           ->group("Training"));
   sub->add_flag("--nan-check", command.nan_check,
                 "When a loss or a weight is NaN or infinite, name the node that produced it and the ranges of its "
                 "inputs. Costs up to 5 % of the time and a copy of the state in host memory; some steps run again")
@@ -318,6 +280,7 @@ void add_train(CLI::App& app, Action& action) {
   command.file.add_to(*sub);
   command.profile.add_to(*sub);
   command.ranks.add_to(*sub);
+  add_settings(command, sub);
   add_files(command, sub);
   add_training(command, sub);
   sub->add_flag("--summary", command.summary,

@@ -3,16 +3,14 @@
 #include <optional>
 #include <string>
 
-#include "cli/goal.h"
 #include "cli/overfit.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/report/run_report.h"
 #include "cli/run_file.h"
 #include "cli/run_options.h"
-#include "cli/saver.h"
 #include "cli/world_run.h"
-#include "train/run/run_log.h"
+#include "train/run/run_option.h"
 
 namespace tutti::cli {
 
@@ -22,27 +20,18 @@ struct TrainCommand {
   RunReport page;
   Profile profile;
   WorldRun ranks;
-  std::string checkpoint, resume, adapters, merged, log_dir;
-  std::string save_every, target;
-  int64_t keep = 1, patience = 0, norms = 0;
+  RunSettings settings;
+  std::string resume, adapters, merged;
+  int64_t norms = 0;
   std::optional<int64_t> overfit;
-  bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false, summary = false;
+  bool json = false, quiet = false, no_eval = false, nan_check = false, summary = false;
 
   /// Result of training.
-  struct Outcome {
-    TrainResult result;  // of the last epoch
-    EvalResult score;
-    bool scored = false, cut_short = false;
-    bool failed = false;     // other ranks may not be there any more
-    bool converged = false;  // the test loss has not fallen for --patience epochs
-    int epochs = 0;
-    double rate = 0;                                                   // samples per second
-    std::string good;                                                  // the last good checkpoint
-    bool saved = false;                                                // whether this run wrote one
-    bool on_target = false;                                            // --target was reached
-    double seconds = 0;                                                // of training, without evaluation
-    nlohmann::ordered_json history = nlohmann::ordered_json::array();  // an entry per epoch
+  struct Outcome : RunResult {
+    std::optional<EvalResult> score;  // of the model at the end
+    bool failed = false;              // other ranks may not be there any more
   };
+  class Observer;
 
   int operator()();
   /// Throws Error(invalid) for options that do not go together.
@@ -59,16 +48,11 @@ struct TrainCommand {
   TrainerOptions trainer_options(const Device& device, const Task& task, const data::Sources& data, int64_t total);
   /// Trains on one batch and reports.
   int train_overfit(const Device& device, Trainer& trainer, const data::Sources& data, ProgressLine& progress);
-  /// Trains and evaluates epoch by epoch until the end or a signal, and saves after each.
+  /// Trains until the end of the run or a signal.
   Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
   /// Writes the page of a run that failed, and throws the error again, with ways to fit the run into memory.
   [[noreturn]] void failed(const Error& e, const Device& device, const Task& task, const TrainerOptions& options,
                            const data::Sources& data, Trainer& trainer);
-  /// Logs the losses read since `logged` and advances it; reports a logging failure once.
-  void log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress);
-  /// Prints notices and failures of the log.
-  void print_log(ProgressLine& progress);
-  void log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress);
   /// The document of --json.
   nlohmann::ordered_json document(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
   /// Prints the document or the summary, and writes the page; returns the exit code.
@@ -86,14 +70,10 @@ struct TrainCommand {
   /// Resumes from the checkpoint of --resume; returns the total number of steps, including earlier ones.
   int64_t take_up(Trainer& trainer, const data::Source& set);
   std::string resume_command() const;
-  void print_wait(const Trainer& trainer, const data::Source& set) const;
 
   // State of the run so far.
-  std::optional<RunLog> log;
-  Best best;
-  int64_t begun_at = 0;        // steps done before this run
+  std::optional<Run> loop;
   Progress last;               // latest progress
-  bool saves = false;          // whether any rank writes checkpoints
   bool wrote_weights = false;  // outputs of --adapters and --merged
   int64_t failed_at = 0;       // the step whose loss was not finite
 };

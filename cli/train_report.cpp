@@ -5,10 +5,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/train_command.h"
-#include "core/base/cpus.h"
 #include "core/base/text.h"
-#include "data/batch_loader.h"
-#include "data/files/checkpoint.h"
 
 namespace tutti::cli {
 namespace {
@@ -34,11 +31,26 @@ nlohmann::ordered_json goal_document(const std::string& target, const Trainer& t
   return out;
 }
 
+nlohmann::ordered_json history_document(const TrainCommand::Outcome& o) {
+  auto all = nlohmann::ordered_json::array();
+  for (const EpochResult& e : o.history) {
+    nlohmann::ordered_json entry{{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}};
+    if (e.score) {
+      entry["test_loss"] = e.score->loss;
+      entry["metrics"] = e.score->metrics;
+    }
+    entry["samples_per_s"] = e.samples_per_second;
+    entry["seconds"] = e.trained_seconds;
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string TrainCommand::resume_command() const {
   std::string text = ranks.alone() ? "" : fmt::format("mpiexec -n {} ", ranks.ranks());
-  text += "tutti train --resume " + file_word(checkpoint);
+  text += "tutti train --resume " + file_word(settings.checkpoint);
   if (run.device != "auto") text += " --device " + shell_word(run.device);
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
   if (run.trainer.shard != "none") text += " --shard " + run.trainer.shard;
@@ -48,44 +60,23 @@ std::string TrainCommand::resume_command() const {
   return text;
 }
 
-/// Prints a hint to stderr if the device waited noticeably long for data.
-void TrainCommand::print_wait(const Trainer& trainer, const data::Source& set) const {
-  constexpr double share = 0.05, seconds = 1;
-  if (quiet || trainer.data_wait() <= share || trainer.train_seconds() < seconds) return;
-  int cores = usable_cpus();
-  int workers =
-      run.trainer.workers >= 0 ? run.trainer.workers : data::usual_workers(set, run.trainer.augment != "none");
-  print_err("the device waited for data {:.0f} % of the time: ", 100 * trainer.data_wait());
-  if (!set.parallel())
-    print_err("this data is read by one thread; pack it: tutti data {} --output FILE.npz\n", shell_word(run.data));
-  else if (workers < cores)
-    print_err("read it with more threads: --workers {} (now {})\n", cores, workers);
-  else
-    print_err(
-        "all cores are already used for reading; read further ahead (--prefetch {}), or pack the data so that it needs "
-        "no decoding: tutti data {} --output FILE.npz\n",
-        4 * std::max(workers, 1), shell_word(run.data));
-}
-
 nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& trainer, int64_t per_epoch,
                                               const Outcome& o) const {
   std::optional<double> scale = trainer.loss_scale();
   nlohmann::json metrics = nlohmann::json::object();
-  for (const auto& [name, value] : o.score.metrics) metrics[name] = value;
-  auto accuracy = o.score.metrics.find("accuracy");
+  if (o.score) metrics = o.score->metrics;
   const int64_t steps = failed_at > 0 ? failed_at : trainer.steps();
-  bool has_accuracy = o.scored && accuracy != o.score.metrics.end();
   nlohmann::ordered_json out{{"device", device.id},
                              {"model", run.model},
                              {"size", run.definition().size(run.model_values.size).name},
                              {"parameters", trainer.parameter_count()},
                              {"steps", steps},
                              {"epochs", epochs_done(trainer, steps, per_epoch)},
-                             {"loss", o.epochs > 0 ? nlohmann::json(o.result.loss) : nlohmann::json()},
-                             {"accuracy", has_accuracy ? nlohmann::json(accuracy->second) : nlohmann::json()},
-                             {"metrics", o.scored ? metrics : nlohmann::json()},
-                             {"test_loss", o.scored ? nlohmann::json(o.score.loss) : nlohmann::json()},
-                             {"samples_per_s", o.rate},
+                             {"loss", o.history.empty() ? nlohmann::json() : nlohmann::json(o.history.back().loss)},
+                             {"accuracy", metrics.contains("accuracy") ? metrics.at("accuracy") : nlohmann::json()},
+                             {"metrics", o.score ? metrics : nlohmann::json()},
+                             {"test_loss", o.score ? nlohmann::json(o.score->loss) : nlohmann::json()},
+                             {"samples_per_s", o.samples_per_second},
                              {"step_ms_median", trainer.step_ms_median()},
                              {"compile_ms", trainer.compile_ms()},
                              {"data_wait", trainer.data_wait()},
@@ -102,14 +93,14 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"precision", run.text("precision")},
                              {"loss_scale", scale ? nlohmann::json(*scale) : nlohmann::json()},
                              {"skipped_steps", trainer.skipped_steps()},
-                             {"checkpoint", checkpoint},
+                             {"checkpoint", settings.checkpoint},
                              {"saved", o.saved},
                              {"adapters", wrote_weights ? adapters : ""},
                              {"merged", wrote_weights ? merged : ""},
-                             {"stopped", o.cut_short},
+                             {"stopped", o.stopped},
                              {"converged", o.converged},
-                             {"target", goal_document(target, trainer, o)},
-                             {"history", o.history},
+                             {"target", goal_document(settings.target, trainer, o)},
+                             {"history", history_document(o)},
                              {"world", o.failed ? nlohmann::ordered_json() : ranks.document(run.trainer, trainer)},
                              {"options", run.remembered()},
                              {"losses", trainer.losses()}};
@@ -120,8 +111,8 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
 
 int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o) {
   nlohmann::ordered_json out = document(device, trainer, steps_per_epoch(*data.train), o);
-  if (!ranks.writes()) return o.cut_short ? stopped : done;
-  if (const std::string file = log_dir + "/run.json"; !log_dir.empty())
+  if (!ranks.writes()) return o.stopped ? stopped : done;
+  if (const std::string file = settings.log_dir + "/run.json"; !settings.log_dir.empty())
     try_write_target({"--log-dir", &file}, json_text(out));
   if (json)
     print_json(out);
@@ -129,10 +120,11 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
     std::optional<double> scale = trainer.loss_scale();
     fmt::print("device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {}\n",
                device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
-               rate_text(o.rate));
-    if (o.scored && o.score.metrics.empty()) fmt::print("test loss  {:.6f}\n", o.score.loss);
-    for (const auto& [name, value] : o.scored ? o.score.metrics : std::map<std::string, double>{})
-      fmt::print("{:<10} {} (test loss {:.4f})\n", name, metric_text(name, value), o.score.loss);
+               rate_text(o.samples_per_second));
+    const EvalResult score = o.score.value_or(EvalResult{});
+    if (o.score && score.metrics.empty()) fmt::print("test loss  {:.6f}\n", score.loss);
+    for (const auto& [name, value] : score.metrics)
+      fmt::print("{:<10} {} (test loss {:.4f})\n", name, metric_text(name, value), score.loss);
     fmt::print("memory     {} planned, {} used at most\nstate      {}\n", bytes_text(trainer.planned_bytes()),
                bytes_text(trainer.peak_bytes()), out.at("state_hash").get<std::string>());
     if (run.text("precision") != "f32")
@@ -144,16 +136,16 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
     fmt::print("{}", run.fallback_text(trainer));
     if (!adapters.empty() && wrote_weights) fmt::print("adapters   {}\n", adapters);
     if (!merged.empty() && wrote_weights) fmt::print("merged     {}\n", merged);
-    if (o.saved) fmt::print("saved      {}\n", checkpoint);
-    if (o.good == checkpoint && !o.good.empty())
-      fmt::print("next       {}\n", o.cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
+    if (o.saved) fmt::print("saved      {}\n", settings.checkpoint);
+    if (o.last_saved == settings.checkpoint && !o.last_saved.empty())
+      fmt::print("next       {}\n", o.stopped ? resume_command() : "tutti eval " + file_word(settings.checkpoint));
   }
   bool written = write_page(trainer, data, out, o);
-  if (!o.cut_short) return written && profile.written() ? done : stopped;
+  if (!o.stopped) return written && profile.written() ? done : stopped;
   print_err("stopped after step {}; {}\n", trainer.steps(),
-            checkpoint.empty() ? "nothing was saved (no --checkpoint)"
-            : o.epochs == 0    ? "there was nothing to save yet"
-                               : "go on with: " + resume_command());
+            settings.checkpoint.empty() ? "nothing was saved (no --checkpoint)"
+            : o.history.empty()         ? "there was nothing to save yet"
+                                        : "go on with: " + resume_command());
   return stopped;
 }
 
@@ -162,9 +154,9 @@ bool TrainCommand::write_page(Trainer& trainer, const data::Sources& data, const
   std::fflush(stdout);
   if (!no_eval) page.look(trainer, run, data);
   return page.write(result,
-                    o.cut_short ? fmt::format("stopped after step {}", trainer.steps())
+                    o.stopped ? fmt::format("stopped after step {}", trainer.steps())
                     : o.converged
-                        ? fmt::format("done: the test loss had not fallen for {} epochs", best.evaluations_since_best)
+                        ? fmt::format("done: the test loss had not fallen for {} epochs", o.evaluations_since_best)
                         : fmt::format("finished after {} steps", trainer.steps()),
                     trainer, run);
 }

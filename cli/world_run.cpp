@@ -99,18 +99,6 @@ std::string WorldRun::text(const Trainer& trainer) const {
   return ranks;
 }
 
-void WorldRun::expect_same_state(const std::string& hash, int64_t step) {
-  if (alone()) return;
-  std::vector<std::string> all = world_->gather(hash);
-  auto other = std::ranges::find_if(all, [&](const std::string& h) { return h != all[0]; });
-  if (other != all.end())
-    throw Error(Code::internal,
-                fmt::format("after step {} the state of rank {} is {}, that of rank 0 {}: their devices do not compute "
-                            "the same",
-                            step, other - all.begin(), *other, all[0]),
-                "use equal devices, drivers and libraries; `tutti parity` tests a device");
-}
-
 nlohmann::ordered_json WorldRun::document(const TrainerOptions& options, Trainer& trainer) const {
   if (alone())
     return {{"ranks", 1}, {"reduce", options.reduce}, {"bytes_sent", 0}, {"bytes_early", 0}, {"seconds_waited", 0}};

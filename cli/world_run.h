@@ -32,8 +32,6 @@ class WorldRun {
   void agree(const Settings& settings);
   /// ", one of 4 ranks": for the line that names the device; "" for one process.
   std::string text(const Trainer& trainer) const;
-  /// Throws Error(internal) where the ranks' states are not the same.
-  void expect_same_state(const std::string& hash, int64_t step);
   /// What --json says of it; all ranks must call it.
   nlohmann::ordered_json document(const TrainerOptions& options, Trainer& trainer) const;
 

@@ -7,9 +7,9 @@
 
 #include "array_source.h"
 #include "core/base/status.h"
-#include "core/world/agree.h"
 #include "data/dataset.h"
 #include "data/form.h"
+#include "fit.h"
 #include "python_builder.h"
 #include "summary.h"
 #include "train/run/trainer.h"
@@ -167,50 +167,17 @@ TrainerOptions options_of(const nb::dict& d) {
   return o;
 }
 
-nb::dict progress_dict(const Progress& p) {
-  nb::dict d;
-  d["step"] = p.step;
-  d["epoch"] = p.epoch;
-  d["step_in_epoch"] = p.step_in_epoch;
-  d["steps_per_epoch"] = p.steps_per_epoch;
-  d["loss"] = p.loss;
-  d["samples_per_second"] = p.samples_per_second;
-  return d;
-}
-
-using PyTrainer = Exclusive<Trainer>;
-
-/// Prepares the training step for the set. Throws Error(invalid) listing what differs between ranks; `same_set`:
-/// whether all ranks have the same one. Options are compared first: the sizes of what ranks exchange depend on them.
-void agree_on(PyTrainer& trainer, const Source& set, bool same_set, const std::map<std::string, std::string>& options) {
-  trainer.use([&](Trainer& t) {
-    Settings given(options.begin(), options.end()), made;
-    given.emplace_back("version", TUTTI_VERSION);
-    if (same_set)
-      given.emplace_back("data", fmt::format("{}, {} samples, {}", set.name, set.size(), data::fingerprint(set)));
-    agree(*world_of_ranks(), given);
-    t.prepare(set);
-    for (const nn::Parameter& p : t.model_states()) made.emplace_back(p.name, to_string(p.type));
-    made.emplace_back("initial state", t.state_hash());
-    agree(*world_of_ranks(), made);
-  });
-}
-
-/// Checks for Ctrl-C and calls `watch`, about ten times per second.
-nb::dict train(PyTrainer& trainer, const Source& set, int64_t max_steps, const nb::object& watch) {
-  TrainResult r = trainer.use([&](Trainer& t) {
-    return t.train(set, max_steps, [&](const Progress& p) {
-      WithGil gil;
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      return watch.is_none() || !nb::cast<bool>(nb::bool_(watch(progress_dict(p)).is(nb::handle(Py_False))));
-    });
-  });
-  nb::dict d;
-  d["loss"] = r.loss;
-  d["steps"] = r.steps;
-  d["samples_per_second"] = r.samples_per_second;
-  d["stopped"] = r.stopped;
-  return d;
+/// Checks for Ctrl-C about ten times per second. Returns the mean loss.
+double train(PyTrainer& trainer, const Source& set, int64_t max_steps) {
+  return trainer
+      .use([&](Trainer& t) {
+        return t.train(set, max_steps, [&](const Progress&) {
+          WithGil gil;
+          if (PyErr_CheckSignals() != 0) throw nb::python_error();
+          return true;
+        });
+      })
+      .loss;
 }
 
 /// Sets the field of data_options() with that name in Python, or one that Python alone has.
@@ -393,7 +360,6 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
       .def_prop_ro("parameter_count", asked([](Trainer& t) { return t.parameter_count(); }))
       .def_prop_ro("step_ms", asked([](Trainer& t) { return t.step_ms_median(); }))
       .def_prop_ro("data_wait", asked([](Trainer& t) { return t.data_wait(); }))
-      .def_prop_ro("train_seconds", asked([](Trainer& t) { return t.train_seconds(); }))
       .def_prop_ro("compile_ms", asked([](Trainer& t) { return t.compile_ms(); }))
       .def_prop_ro("planned_bytes", asked([](Trainer& t) { return t.planned_bytes(); }))
       .def("take_norms",
@@ -412,6 +378,7 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
 void bind_trainer(nb::module_& m) {
   m.def("used_by_the_run", &used_by_the_run);
   bind_trainer_options(m);
+  bind_run_options(m);
   nb::class_<PyTrainer> trainer(m, "Trainer");
   trainer
       .def("__init__",
@@ -422,7 +389,7 @@ void bind_trainer(nb::module_& m) {
                return std::make_shared<Trainer>(select_device(device), task, std::move(o));
              });
            })
-      .def("train", &train, nb::arg("set"), nb::arg("max_steps"), nb::arg("watch").none(), nb::keep_alive<1, 2>())
+      .def("train", &train, nb::arg("set"), nb::arg("max_steps"), nb::keep_alive<1, 2>())
       .def(
           "evaluate",
           [](PyTrainer& trainer, const Source& set) {
@@ -440,16 +407,6 @@ void bind_trainer(nb::module_& m) {
             return to_numpy(trainer.use([&](Trainer& t) { return t.predict(set); }));
           },
           nb::keep_alive<1, 2>())
-      .def("steps_per_epoch",
-           [](PyTrainer& trainer, const Source& set) {
-             return trainer.look([&](Trainer& t) { return t.steps_per_epoch(set); });
-           })
-      .def("epoch",  // the epoch of the next step over the source, from 0
-           [](PyTrainer& trainer, const Source& set) {
-             return trainer.look([&](Trainer& t) { return t.steps_left(set, 0), t.position().epoch; });
-           })
-      .def("report_validation_loss",
-           [](PyTrainer& trainer, double loss) { trainer.look([&](Trainer& t) { t.report_validation_loss(loss); }); })
       .def("save",
            [](PyTrainer& trainer, const std::string& path, const std::map<std::string, std::string>& metadata) {
              trainer.use([&](Trainer& t) { t.save(path, metadata); });
@@ -480,8 +437,14 @@ void bind_trainer(nb::module_& m) {
       .def(
           "prepare", [](PyTrainer& trainer, const Source& set) { trainer.use([&](Trainer& t) { t.prepare(set); }); },
           nb::keep_alive<1, 2>())
-      .def("agree", &agree_on, nb::arg("set"), nb::arg("same_set"), nb::arg("options"), nb::keep_alive<1, 2>())
+      .def(
+          "agree",
+          [](PyTrainer& trainer, const Source& set, bool same_set, const std::map<std::string, std::string>& options) {
+            trainer.use([&](Trainer& t) { agree_on(t, set, same_set, options); });
+          },
+          nb::arg("set"), nb::arg("same_set"), nb::arg("options"), nb::keep_alive<1, 2>())
       .def("close", &PyTrainer::close);
+  bind_fit(trainer);
   bind_trainer_properties(trainer);
 }
 

@@ -1,7 +1,6 @@
 """Training data: arrays, specs and sources, and batches of an iterable."""
 import copy
 import itertools
-import time
 import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -149,13 +148,11 @@ class Stream:
     """Batches of an iterable as sources of at most `batch` samples.
 
     A background thread fetches up to `ahead` batches before the step and copies them, because an iterable may reuse its
-    arrays. With ahead=0 batches are fetched between steps and not copied. `waited`: seconds that steps waited for
-    batches."""
+    arrays. With ahead=0 batches are fetched between steps and not copied."""
 
     def __init__(self, batches, names, batch, keep_last, ahead):
         self.batches, self.names, self.batch, self.keep_last, self.ahead = batches, tuple(names), batch, keep_last, ahead
         self.sources = {}  # by number of samples: the last batch may have fewer
-        self.waited = 0.0
 
     def columns(self, batch):
         if not isinstance(batch, Mapping):
@@ -205,9 +202,7 @@ class Stream:
         taken = self._taken(limit)
         try:
             while True:
-                began = time.perf_counter()
                 columns = next(taken, None)
-                self.waited += time.perf_counter() - began
                 if columns is None:
                     return
                 if short:

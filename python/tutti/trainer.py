@@ -3,7 +3,6 @@ import dataclasses
 import os
 import sys
 import textwrap
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -192,120 +191,64 @@ class Trainer:
         self._reads_again = bool(options.get("nan_check"))
         self._core = _core.Trainer(task, device, options)
         self._trained_on: _core.Source | None = None
-        self._waited = 0.0  # seconds that steps waited for an iterable's batches
+        self._norms: list[Norms] = []  # measured during fit()
         self.device = self._core.device  # its id
 
     def fit(self, train: Data | Iterable[Any], validation: Data | None = None, epochs: int = 1, steps: int | None = None,
             checkpoint: str | os.PathLike[str] | None = None, progress: bool = True,
-            columns: Iterable[str] = ("input", "label")) -> History:
-        """Trains for `epochs` epochs, or for `steps` steps. Evaluates on validation data, if given, after each epoch,
-        and saves the best model so far to `checkpoint` (a path). Returns a list with a dict per epoch. Ctrl-C raises
-        KeyboardInterrupt after the current step; the trainer remains usable.
+            columns: Iterable[str] = ("input", "label"), **options: Any) -> History:
+        """Trains for `epochs` epochs, or for `steps` steps. Evaluates on validation data, if given, after each epoch. Returns a
+        list with a dict per epoch. Ctrl-C raises KeyboardInterrupt after the current step; the trainer remains usable.
 
         `train` may be an iterable of batches, such as a PyTorch DataLoader, iterated once per epoch in its own order:
         dicts of arrays by column, or tuples of arrays for `columns`. Batches have the trainer's batch size; a smaller
-        last one is dropped unless keep_last."""
-        stream = None
-        if isinstance(train, Iterable) and not isinstance(train, (_core.Source, str, Mapping)):
-            if self._reads_again:
-                raise InvalidError("nan_check runs steps again with the same samples, and an iterable's are gone",
-                                   "hand in a dict of arrays, or leave nan_check out")
-            stream = Stream(train, columns, self._batch, self._keep_last, self._ahead)
-        else:
-            if self._local:
-                raise InvalidError("batches=\"local\": each rank hands in an iterable of its own batches, and these are arrays",
-                                   "leave it out: every rank takes its share of arrays")
+        last one is dropped unless keep_last.
+
+        `checkpoint` is the file of the best model of this call, by validation loss (without validation data, by training
+        loss). With keep_best=True or False it is that of the newest model, saved after every epoch and on Ctrl-C; True also
+        keeps the best one, as NAME.best.EXT. Files are written in the background."""
+        known = [name for name, *_ in _core.run_options()]
+        for key in options:
+            if key not in known:
+                raise TypeError(f"fit has no option '{key}': it has {', '.join(known)}")
+        options = {k: v for k, v in {**options, "checkpoint": checkpoint}.items() if v is not None}
+        streamed = isinstance(train, Iterable) and not isinstance(train, (_core.Source, str, Mapping))
+        if streamed and self._reads_again:
+            raise InvalidError("nan_check runs steps again with the same samples, and an iterable's are gone",
+                               "hand in a dict of arrays, or leave nan_check out")
+        if self._local and not streamed:
+            raise InvalidError("batches=\"local\": each rank hands in an iterable of its own batches, and these are arrays",
+                               "leave it out: every rank takes its share of arrays")
+        if not streamed:
             train = source(train, "train")
             self._agree(train)
             before, self._trained_on = self._trained_on, train  # nan_check may read both again
         validation = source(validation, "validation") if validation is not None else None
-        history, best, left = History(), float("inf"), steps
-        start = self.steps
-        with _Bar(progress and self._world.rank == 0) as bar:
-            while (left > 0) if steps is not None else (len(history) < epochs):
-                began = time.perf_counter()
-                if stream is not None:
-                    epoch = len(history) + 1
-                    bar.begin(epoch, len(train) if hasattr(train, "__len__") else None)
-                    done = self._pass(stream, left, bar, epoch)
-                else:
-                    per_epoch = self._core.steps_per_epoch(train)
-                    epoch = 1 + self._core.epoch(train)
-                    bar.begin(epoch, per_epoch)
-                    done = self._core.train(train, left or 0, bar.watch)
-                if steps is not None:
-                    left = steps - (self.steps - start)
-                entry = {"epoch": epoch, "step": self.steps, "loss": done["loss"]}
-                if validation is not None:
-                    score = self.evaluate(validation)
-                    self._core.report_validation_loss(self._of_rank_0(score.loss))
-                    entry |= {"validation_loss": score.loss, **score.metrics}
-                entry["seconds"] = time.perf_counter() - began
-                history.append(entry)
-                judged = self._of_rank_0(entry.get("validation_loss", done["loss"]))
-                if checkpoint and judged < best:
-                    self.save(checkpoint)
-                best = min(best, judged)
-                bar.epoch(entry)
-                if done["stopped"]:
-                    break
-        self._tell_wait(stream is not None)
-        return history
+        with _Front(progress and self._world.rank == 0, self._norms) as front:
+            if streamed:
+                batches = Stream(train, columns, self._batch, self._keep_last, self._ahead)
+                self._core.fit_iterable(batches, len(train) if hasattr(train, "__len__") else 0, validation, epochs, steps, options,
+                                        front, self._agreed, not self._local, self._all_given())
+                self._agreed = True
+            else:
+                self._core.fit(train, validation, epochs, steps, options, front)
+        return front.history
 
-    def _tell_wait(self, streamed):
-        """Warns if the device waited for data for a significant time."""
-        if self.data_wait > 0.05 and self._waited + self._core.train_seconds > 1:
-            warnings.warn(f"the device waited for data {100 * self.data_wait:.0f} % of the time: " +
-                          ("give batches faster, such as by DataLoader(num_workers=4), or hand in arrays" if streamed
-                           else "read it with more threads: Trainer(workers=…)"), stacklevel=3)
-
-    def _in_step(self, batches, epoch):
-        """The batches; before each one all ranks find out whether they have as many."""
-        count = 0
-        for batch in batches:
-            count += 1
-            if self._world.size > 1:
-                _core.agree({f"batch {count} of epoch {epoch}": "there"})
-            yield batch
-        if self._world.size > 1:
-            _core.agree({f"batch {count + 1} of epoch {epoch}": "none"})
-
-    def _pass(self, stream, limit, bar, epoch):
-        """One step per batch of a stream, at most `limit`."""
-        losses = []
-        waited = stream.waited
-        for batch in self._in_step(stream(limit), epoch):
-            if not losses:
-                self._agree(batch)
-            if not losses and self._world.size > 1 and not self._local:
-                _core.agree({f"first batch of epoch {epoch}": _core.fingerprint(batch)})
-            self._waited += stream.waited - waited
-            waited = stream.waited
-            self._trained_on = batch
-            done = self._core.train(batch, 1, None)
-            losses.append(done["loss"])
-            bar.watch({"step_in_epoch": len(losses), "loss": done["loss"]})
-        if not losses:
-            raise InvalidError(f"the iterable gave no whole batch in epoch {epoch}",
-                               "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for good")
-        counted = [x for x in losses if x == x]  # a batch whose samples all have weight 0 has no loss
-        return {"loss": sum(counted) / len(counted) if counted else float("nan"), "stopped": False}
+    def _all_given(self):
+        return self._given | {"task": repr(self.task), "optimizer": repr(self.optimizer)}
 
     def _agree(self, data):
         """Before the first step: all ranks train the same model in the same way."""
         if self._world.size == 1 or self._agreed:
             return
         self._agreed = True
-        given = self._given | {"task": repr(self.task), "optimizer": repr(self.optimizer)}
-        self._core.agree(data, not self._local, given)
-
-    def _of_rank_0(self, x):
-        """A number that decides something, which all ranks must decide alike."""
-        return float(_core.broadcast(np.array([x]))[0]) if self._world.size > 1 else x
+        self._core.agree(data, True, self._all_given())
 
     def norms(self) -> list[Norms]:
         """The norms measured since the last call; requires the option `norms_every`."""
-        return [Norms(*measured) for measured in self._core.take_norms()]
+        measured = [*self._norms, *(Norms(*n) for n in self._core.take_norms())]
+        self._norms.clear()
+        return measured
 
     def evaluate(self, data: Data) -> Score:
         """Loss and metrics over all samples."""
@@ -372,9 +315,7 @@ class Trainer:
     @property
     def data_wait(self) -> float:
         """Fraction of the training time that steps waited for samples."""
-        stepping = self._core.train_seconds
-        total = stepping + self._waited
-        return (self._core.data_wait * stepping + self._waited) / total if total else 0.0
+        return self._core.data_wait
 
     @property
     def step_ms(self) -> float:
@@ -385,16 +326,18 @@ class Trainer:
         return f"Trainer({self.task!r}, device={self.device!r}, {self.optimizer!r}, {self.steps} steps done)"
 
 
-def _option_lines():
-    """The options that have records, one paragraph each, for the docstring."""
-    for name, default, doc, _ in _core.trainer_options():
-        if f"    {name} " in (Trainer.__doc__ or ""):
+def _option_lines(of, records, indent):
+    """The options that have records and are not described yet, one paragraph each, for a docstring."""
+    for name, default, doc, *_ in records:
+        if f"    {name} " in (of.__doc__ or "") or name == "checkpoint":
             continue
         text = f"{name:<11} {doc}" + (f" (default {default})" if default and default != -1 else "")
-        yield textwrap.fill(text, 128, initial_indent=4 * " ", subsequent_indent=16 * " ")
+        yield textwrap.fill(text, 128, initial_indent=indent * " ", subsequent_indent=(indent + 12) * " ")
 
 
-Trainer.__doc__ = (Trainer.__doc__ or "") + "\n    Options:\n\n" + "\n".join(_option_lines())
+Trainer.__doc__ = (Trainer.__doc__ or "") + "\n    Options:\n\n" + "\n".join(_option_lines(Trainer, _core.trainer_options(), 4))
+Trainer.fit.__doc__ = (Trainer.fit.__doc__ or "") + "\n\n        Options:\n\n" + "\n".join(
+    _option_lines(Trainer.fit, _core.run_options(), 8))
 
 
 def check_state(shapes, given):
@@ -407,10 +350,11 @@ def check_state(shapes, given):
         raise InvalidError(f"the state does not match the model: {'; '.join(wrong)}", "nothing was changed")
 
 
-class _Bar:
-    """A progress bar by tqdm, if it is installed and stderr is a terminal or a notebook."""
+class _Front:
+    """What a call of fit() shows and returns. The bar is tqdm's, if it is installed and stderr is a terminal or a notebook."""
 
-    def __init__(self, wanted):
+    def __init__(self, wanted, norms):
+        self.history, self.measured = History(), norms
         self.bar = self.make = None
         if wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules):
             try:
@@ -424,20 +368,26 @@ class _Bar:
     def begin(self, epoch, steps):
         if self.bar is not None:
             self.bar.set_description(f"epoch {epoch}", refresh=False)
-            self.bar.reset(steps)
+            self.bar.reset(steps or None)
         elif self.make is not None:
-            self.bar = self.make(desc=f"epoch {epoch}", total=steps, unit=" steps")
+            self.bar = self.make(desc=f"epoch {epoch}", total=steps or None, unit=" steps")
 
-    def watch(self, progress):
+    def progress(self, step_in_epoch, loss):
         if self.bar is not None:
-            self.bar.n = progress["step_in_epoch"]
-            self.bar.set_postfix_str(f"loss {progress['loss']:.4f}")
-        return True
+            self.bar.n = step_in_epoch
+            self.bar.set_postfix_str(f"loss {loss:.4f}")
+
+    def norms(self, *measured):
+        self.measured.append(Norms(*measured))
 
     def epoch(self, entry):
+        self.history.append(entry)
         if self.bar is not None and "validation_loss" in entry:
             self.bar.write(f"epoch {entry['epoch']}: " + ", ".join(
                 f"{k} {v:.4f}" for k, v in entry.items() if k not in ("epoch", "step", "seconds")), file=sys.stderr)
+
+    def warn(self, text):
+        warnings.warn(text, stacklevel=3)  # at the call of fit()
 
     def __enter__(self):
         return self

@@ -262,6 +262,48 @@ class Training(unittest.TestCase):
             t.fit(quadrants(), quadrants(seed=1), epochs=3, checkpoint=path)
             self.assertTrue(path.exists())
 
+    def test_a_run_ends_early_and_keeps_what_it_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, files = pathlib.Path(folder) / "run.safetensors", lambda: {p.name for p in pathlib.Path(folder).iterdir()}
+            t = trainer(optimizer=tutti.optim.SGD(lr=0.1))
+            history = t.fit(quadrants(), quadrants(seed=1), epochs=30, target="accuracy=0.9", checkpoint=path, keep_best=True, keep=3,
+                            save_every=5, log_dir=pathlib.Path(folder) / "log")
+            self.assertTrue(1 < len(history) < 30)
+            self.assertEqual([e["accuracy"] >= 0.9 for e in history], [False] * (len(history) - 1) + [True])
+            self.assertEqual(files(), {"run.safetensors", "run.best.safetensors", "log", *(f"run.step-{n}.safetensors" for n in (t.steps, t.steps - 3, t.steps - 8))})
+            steps = (pathlib.Path(folder) / "log/steps.csv").read_text().splitlines()
+            self.assertEqual([int(line.split(",")[0]) for line in steps[1:]], list(range(1, t.steps + 1)))
+            self.assertEqual(len((pathlib.Path(folder) / "log/epochs.csv").read_text().splitlines()), 1 + len(history))
+
+    def test_patience_ends_a_run_and_a_resumed_one(self):
+        still = {"optimizer": tutti.optim.SGD(lr=0.0)}  # no epoch is better than the first
+        for data in (quadrants(), self.batches()):
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "run.safetensors"
+                t = trainer(**still)
+                self.assertEqual(len(t.fit(data, quadrants(seed=1), epochs=9, patience=3, checkpoint=path, keep_best=False)), 4)
+                best = trainer(**still)
+                best.fit(data, quadrants(seed=1), epochs=2, checkpoint=path)
+                self.assertEqual(trainer().load(path), None)
+                resumed = trainer(**still)
+                resumed.load(path)  # of the first epoch, the best
+                self.assertEqual((resumed.steps, len(resumed.fit(data, quadrants(seed=1), epochs=9, patience=2))), (8, 2))
+
+    def test_options_of_a_run_that_do_not_apply(self):
+        for options, message in (({"patience": 2}, "patience=2: .*without validation=None"), ({"keep": 2}, "keep: has no effect without checkpoint"),
+                                 ({"target": "loss=1"}, "target='loss=1': needs evaluation"), ({"save_every": "5x"}, "save_every"),
+                                 ({"save_every": 5, "checkpoint": "x"}, "save_every: checkpoint has the best model.*keep_best=True"),
+                                 ({"patience": "some"}, "patience='some': expected a whole number")):
+            for data in (quadrants(), self.batches()):
+                with self.subTest(options), self.assertRaisesRegex(tutti.InvalidError, message):
+                    trainer().fit(data, **options)
+        with self.assertRaisesRegex(tutti.InvalidError, "no metric 'f1'"):
+            trainer().fit(quadrants(), quadrants(), target="f1>=1")
+        with self.assertRaisesRegex(TypeError, "fit has no option 'patients'.*patience"):
+            trainer().fit(quadrants(), patients=1)
+        for name, _, doc in tutti._core.run_options():
+            self.assertIn(name, tutti.Trainer.fit.__doc__)
+
     def test_a_task_of_ones_own(self):
         def distance(builder, batch):
             w = builder.parameter("w", [2], "ones")

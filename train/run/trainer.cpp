@@ -76,6 +76,7 @@ struct Trainer::Impl {
   int64_t first_step = 0;         // first step of this trainer
   std::vector<double> step_seconds;
   double train_seconds = 0, waited_seconds = 0;  // in train(); the part spent waiting for data
+  Loaded loaded;
 
   bool stepped() const { return step != first_step; }
 
@@ -317,6 +318,9 @@ HostTensor Trainer::sample(const data::Source& set, const Sampler& sampler, int6
 HostTensor Trainer::next_token(std::span<const int32_t> tokens, int64_t position, int64_t context) {
   return impl_->next_token(tokens, position, context);
 }
+std::vector<std::string> Trainer::metrics(const data::Source& set) const {
+  return reported_metrics(impl_->model.programs().declare(form_of(set, "test", false)).metrics);
+}
 void Trainer::report_validation_loss(double loss) {
   if (impl_->options.plateau) impl_->options.plateau->update(loss);
 }
@@ -377,8 +381,11 @@ void Trainer::load(const std::string& path) {
   impl_->each_count(impl_->position, [](int64_t& count, int64_t ranks) { count /= ranks; });
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
+  impl_->loaded = {path, c.metadata};
   impl_->model.load(std::move(c));
 }
+
+const Trainer::Loaded& Trainer::loaded() const { return impl_->loaded; }
 
 void Trainer::start_from(HostTensors weights, const std::string& from) {
   if (impl_->model.initialized())
@@ -419,7 +426,9 @@ std::pair<TensorType, TuttiNativeState> Trainer::native(const std::string& name)
 }
 
 const Device& Trainer::device() const { return impl_->model.device(); }
+const TrainerOptions& Trainer::options() const { return impl_->options; }
 int64_t Trainer::steps() const { return impl_->step; }
+int64_t Trainer::first_step() const { return impl_->first_step; }
 uint64_t Trainer::seed() const { return impl_->options.seed; }
 double Trainer::learning_rate(int64_t step) const { return impl_->rate(step); }
 
@@ -447,6 +456,7 @@ double Trainer::data_wait() const {
   return impl_->train_seconds > 0 ? impl_->waited_seconds / impl_->train_seconds : 0;
 }
 double Trainer::train_seconds() const { return impl_->train_seconds; }
+void Trainer::add_wait(double seconds) { impl_->train_seconds += seconds, impl_->waited_seconds += seconds; }
 FallbackReport Trainer::fallback() const { return impl_->model.fallback(); }
 std::optional<double> Trainer::loss_scale() {
   if (impl_->options.precision != Precision::f16) return std::nullopt;

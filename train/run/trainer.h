@@ -159,6 +159,8 @@ class TUTTI_API Trainer {
   HostTensor next_token(int32_t token, int64_t position, int64_t context) {
     return next_token(std::span(&token, 1), position, context);
   }
+  /// The names of the metrics that evaluate() reports for the set.
+  std::vector<std::string> metrics(const data::Source& set) const;
   /// Updates the plateau schedule, if any, with a validation loss; usually once per epoch.
   void report_validation_loss(double loss);
   /// Steps per epoch of `set`.
@@ -184,6 +186,12 @@ class TUTTI_API Trainer {
   /// Error that names the first parameter that is missing or differs; train() throws Error if the optimizer or the
   /// precision differs from the checkpoint's.
   void load(const std::string& path);
+  /// The checkpoint that load() read, without tensors; an empty path if there is none.
+  struct Loaded {
+    std::string path;
+    std::map<std::string, std::string> metadata;
+  };
+  const Loaded& loaded() const;
 
   /// Sets the number of steps done. Call it after prepare() and before the first step; throws Error(invalid) otherwise.
   void set_steps(int64_t done);
@@ -207,7 +215,9 @@ class TUTTI_API Trainer {
   /// shape.
   void start_from(HostTensors weights, const std::string& from);
   const Device& device() const;
+  const TrainerOptions& options() const;
   int64_t steps() const;                     ///< total number of steps done; thread-safe
+  int64_t first_step() const;                ///< steps done before this trainer's, by a checkpoint's run
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
   double learning_rate(int64_t step) const;  ///< of a step, from 0; with the current plateau factor
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
@@ -219,8 +229,9 @@ class TUTTI_API Trainer {
   double step_ms_median() const;   ///< median of mean step times between two reads of the losses
   CostEstimate step_cost() const;  ///< of the training program compiled last
   double compile_ms() const;       ///< graph passes, compilation and allocation of the training step
-  double data_wait() const;        ///< upper bound of the fraction of train() spent waiting for samples
-  double train_seconds() const;    ///< time in train() without compilation
+  double data_wait() const;        ///< upper bound of the fraction of train_seconds() spent waiting for samples
+  double train_seconds() const;    ///< time in train() without compilation, and that of add_wait()
+  void add_wait(double seconds);   ///< counts time that steps waited for samples between two calls of train()
   /// Nodes of all programs compiled so far that run on other devices, and the bytes that a training step copies for
   /// them (an evaluation step, before the first training).
   FallbackReport fallback() const;

@@ -329,7 +329,7 @@ class Step:
             if self._followed is not None:
                 due = self._pending + 1 >= self._every if update is None else bool(update)
                 self._followed.send(self._trainer._core.write, clip_norm, due)
-            done = self._trainer._core.train(source, 1, None)
+            loss = self._trainer._core.train(source, 1)
             if self._asserts:
                 failed = int(self._trainer._core.read(Checks.STATE))
                 self._counted += failed != 0  # the device counted the step, the module's counters do not
@@ -337,7 +337,7 @@ class Step:
         if self._followed is not None:
             self._followed.optimizer._opt_called = True  # what a scheduler looks for before its own step
             self._pending = 0 if due else self._pending + 1
-        return done["loss"]
+        return loss
 
     def _clip(self, largest):
         if largest is None or (self._followed is not None and self._followed.clips):

@@ -12,7 +12,7 @@
 #include "core/base/status.h"
 #include "data/files/checkpoint.h"
 
-namespace tutti::cli {
+namespace tutti {
 
 /// Decides when the next checkpoint within an epoch is due: after a number of steps or some time.
 class SaveClock {
@@ -43,11 +43,13 @@ struct Best {
   double loss = std::numeric_limits<double>::max();
   int64_t evaluations_since_best = 0;  ///< number of evaluations since then
 
-  void update(double x) {
+  /// Returns whether x is lower than all before.
+  bool update(double x) {
     ++evaluations_since_best;
-    if (!(x < loss)) return;
+    if (!(x < loss)) return false;
     loss = x;
     evaluations_since_best = 0;
+    return true;
   }
   /// Converts to and from text for a checkpoint's metadata; restore() ignores a malformed text.
   std::string text() const;
@@ -101,4 +103,4 @@ class Saver {
   std::future<void> writing_;  // the newest write, which waits for the previous one
 };
 
-}  // namespace tutti::cli
+}  // namespace tutti

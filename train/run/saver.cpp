@@ -1,4 +1,4 @@
-#include "cli/saver.h"
+#include "train/run/saver.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@
 #include "core/base/status.h"
 #include "data/files/file_lock.h"
 
-namespace tutti::cli {
+namespace tutti {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ void Saver::prune(int64_t step) const {
   for (size_t k = static_cast<size_t>(keep_); k < old.size(); ++k) fs::remove(old[k].second, ignored);
 }
 
-}  // namespace tutti::cli
+}  // namespace tutti

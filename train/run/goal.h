@@ -1,11 +1,11 @@
-// tutti train --target: a value of the test loss or of a metric at which training ends.
+// The option `target` of a run: a value of the test loss or of a metric at which training ends.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "train/run/trainer.h"
 
-namespace tutti::cli {
+namespace tutti {
 
 /// "accuracy=0.97", "loss=0.1" (at most 0.1), "rmse<=2", "accuracy>=0.97".
 struct Goal {
@@ -20,4 +20,4 @@ struct Goal {
   bool reached(const EvalResult& score) const;
 };
 
-}  // namespace tutti::cli
+}  // namespace tutti

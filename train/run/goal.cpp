@@ -1,4 +1,4 @@
-#include "cli/goal.h"
+#include "train/run/goal.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "core/base/option_text.h"
 #include "core/base/text.h"
 
-namespace tutti::cli {
+namespace tutti {
 
 Goal Goal::parse(const std::string& text) {
   if (text.empty()) return {};
@@ -36,4 +36,4 @@ bool Goal::reached(const EvalResult& score) const {
   return at_most ? x <= value : x >= value;
 }
 
-}  // namespace tutti::cli
+}  // namespace tutti
