@@ -176,6 +176,33 @@ class Backward(Faithful):
             with self.subTest(how.__name__):
                 self.beside(lambda how=how: Changed(how), steps=2)
 
+    def test_inference_mode(self):
+        class Scaled(Two):
+            def between(self, h):
+                with torch.inference_mode():
+                    a = h.abs().mean()
+                return h * a.clone()
+
+        class Nested(Two):
+            @torch.inference_mode()
+            def scale(self, h):
+                return h.abs().mean()
+
+            def between(self, h):
+                return h * self.scale(h).clone()
+
+        for make in (Scaled, Nested):
+            with self.subTest(make.__name__):
+                self.beside(make)
+
+    def test_spectral_norm(self):
+        def make():
+            m = Two()
+            m.a = nn.utils.spectral_norm(m.a)
+            return m
+
+        self.beside(make)
+
     def test_shared_weights(self):
         class Model(nn.Module):
             def __init__(self):

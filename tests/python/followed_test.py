@@ -3,6 +3,9 @@ what changes between calls, and refuses what forward itself changes. PyTorch is 
 import copy
 import dataclasses
 import functools
+import itertools
+import os
+import random
 import sys
 import types
 import unittest
@@ -57,7 +60,7 @@ class Reader(Two):
 
     def between(self, h):
         gain = (self.gain * self.table["gain"] * self.deep["a"][0] * self.deep["a"][1]["gain"] * (2 if "twice" in self.tags else 1)
-                * self.options.gain * self.options.inner.gain * self.hidden * helper() * Settings.gain * Settings.table["gain"])
+                * self.options.gain * self.options.inner.gain * self.hidden * helper() * Settings.gain * Settings.table["gain"] * float(os.environ.get("TUTTI_TEST_GAIN", 1)))
         return self.last(h + self.aside[0](h)) * gain * torch.from_numpy(self.array) * halves(8)
 
     def last(self, h):
@@ -116,13 +119,14 @@ class Followed(Faithful):
             m.tags.update({"twice"} if i == 11 else ())
             with torch.no_grad():
                 m.aside[0].weight.mul_(0.5 if i == 12 else 1)
+            os.environ["TUTTI_TEST_GAIN"] = "2" if i == 15 else "1"
             if i == 13:
                 m.last = types.MethodType(lambda self, h: h.relu(), m)
             if i == 14:
                 m.gain = 2.0  # hides the class's
 
         own = Reader.last
-        self.beside(Reader, between=everywhere, steps=15)
+        self.beside(Reader, between=everywhere, steps=16)
         try:
             self.beside(Reader, between=lambda m, i: setattr(Reader, "last", (lambda self, h: h.sigmoid()) if i else own), steps=2)
         finally:
@@ -308,6 +312,59 @@ class Refused(Faithful):
                               (of_an_object, "changes 'options.gain'"), (with_its_backward_pass, "changes 'kept'")):
             with self.subTest(between.__name__):
                 self.refused(f"forward .*{said}.*buffer", module(between))
+
+    def test_generators_iterators_and_arrays(self):
+        def counted():
+            n = 0.0
+            while True:
+                n += 1
+                yield n
+
+        def module(held, ask):
+            class Drawing(Two):
+                def __init__(self):
+                    super().__init__()
+                    self.held = held()
+
+                def between(self, h):
+                    return h * ask(self.held)
+            return Drawing
+
+        def raised(a):
+            a += 1
+            return float(a[0])
+
+        def named(o):
+            o.n = getattr(o, "n", 0) + 1
+            return o.n
+
+        goes_on = "goes on with 'held'.*input"
+        for name, held, ask, said in (("random", lambda: random.Random(0), lambda r: r.random(), goes_on),
+                                      ("numpy", lambda: np.random.default_rng(0), lambda r: r.random(), goes_on),
+                                      ("RandomState", lambda: np.random.RandomState(0), lambda r: r.rand(), goes_on),
+                                      ("cycle", lambda: itertools.cycle([1.0, 2.0]), next, goes_on), ("count", itertools.count, next, goes_on),
+                                      ("list", lambda: iter([1.0, 2.0, 3.0]), next, goes_on), ("generator", counted, next, goes_on),
+                                      ("array", lambda: np.zeros(2), raised, "changes the array 'held'"),
+                                      ("namespace", types.SimpleNamespace, named, "changes 'held'")):
+            with self.subTest(name):
+                self.refused(said, module(held, ask))
+
+    def test_seeds(self):
+        class Seeded(Two):
+            def between(self, h):
+                torch.manual_seed(1)
+                return h * torch.rand(8)
+
+        self.refused("seeds PyTorch's random numbers .*between.*buffer", Seeded)
+
+    def test_parameters_that_share_memory(self):
+        def make():
+            m = Two()
+            m.b.bias = nn.Parameter(m.a.bias.detach()[:3])
+            return m
+
+        self.refused("'a.bias' and 'b.bias' share memory.*make them one", make)
+        self.refused("'weight' has no shape yet.*call the module once", lambda: nn.LazyLinear(3))
 
     def test_hooks_that_record(self):
         seen = {}

@@ -1,5 +1,6 @@
 """torch.optim objects and their schedulers, followed by tutti.from_torch: every setting of every group at every step, states there and
 back, and what is refused. PyTorch is the judge."""
+import collections
 import copy
 import os
 import sys
@@ -198,6 +199,21 @@ class States(Followed):
         for _ in range(3):
             self.assertAlmostEqual(step(X, Y), self.pytorch(twin, theirs), delta=1e-5)
         self.same(step, twin)
+
+    def test_states_that_begin_anew(self):
+        fresh = each(optim.Adam, lr=0.01)(model()).state_dict()
+        for name, change in (("load", lambda o: o.load_state_dict(fresh)), ("state", lambda o: setattr(o, "state", collections.defaultdict(dict)))):
+            with self.subTest(name):
+                self.beside(each(optim.Adam, lr=0.01, eps=1e-4), change=lambda o, i, change=change: change(o) if i == 3 else None)
+
+    def test_momentum_that_begins_later(self):
+        self.beside(each(optim.SGD, lr=0.1, dampening=0.5), change=lambda o, i: o.param_groups[0].update(momentum=0.9 if i > 1 else 0.0))
+
+    def test_hooks_registered_later(self):
+        step, _, ours, _ = self.beside(each(optim.SGD, lr=0.1), steps=1)
+        ours.register_step_post_hook(lambda *_: None)
+        with self.assertRaisesRegex(tutti.InvalidError, "hooks on its step"):
+            step(X, Y)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ class Joint:
     buffers: dict
     gradients: dict
     layout: object  # of the module's outputs
+    left: list  # (module, name) of attributes that forward sets to tensors
 
 
 class _Whole(torch.nn.Module):
@@ -74,7 +75,7 @@ def trace(module, loss, inputs, targets, narrow, judge):
             raise
         except Exception as e:  # as torch.export, it raises what its many layers raise
             raise untraceable(e, f"{type(module).__name__} with its backward pass", whole, (*tensors, *targets)) from e
-    return _joint(made, signature, whole)
+    return _joint(made, signature, whole, left)
 
 
 def _made(whole, module, args, left, again=False):
@@ -113,7 +114,7 @@ def _exporting():
         torch.compiler._is_exporting_flag, torch.compiler._is_compiling_flag = flags
 
 
-def _joint(made, signature, whole):
+def _joint(made, signature, whole, left):
     nodes = {n.name: n for n in made.graph.nodes}
     results = next(n for n in made.graph.nodes if n.op == "output").args[0]
     backward = signature.backward_signature
@@ -127,4 +128,4 @@ def _joint(made, signature, whole):
     return Joint(made, inputs, constants, [nodes[n] for n in signature.user_outputs[1:]], nodes[signature.user_outputs[0]],
                  {name: nodes[n] for n, name in signature.buffers_to_mutate.items()},
                  {name: nodes[n] for n, name in backward.gradients_to_parameters.items()
-                  if n in given and name not in (whole.unreached or ())}, whole.returned)
+                  if n in given and name not in (whole.unreached or ())}, whole.returned, left)

@@ -52,8 +52,6 @@ class Followed:
         if kind.__name__ not in KINDS or kind is not getattr(torch.optim, kind.__name__):
             raise InvalidError(f"the optimizer {kind.__name__} is not known",
                                "use one of torch.optim's " + ", ".join(KINDS) + ", or of tutti.optim")
-        if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
-            raise InvalidError("the optimizer has hooks on its step, which from_torch does not call", "remove them")
         self.optimizer, self.kind, self._names, self._state_of = optimizer, KINDS[kind.__name__], names, state_of
         self._original = {state_of(n): n for n in names.values()}
         self._parameters = {names[id(p)]: p for g in optimizer.param_groups for p in g["params"] if id(p) in names}
@@ -61,7 +59,8 @@ class Followed:
         self._counts, self._behind, self._trained = {}, {}, set()  # updates of single parameters, and what they lack of all
         self._groups = {}  # names of a group's parameters, by their ids
         self._unknown = [n for n in optimizer.defaults if n not in {*self.kind.settings, *self.kind.flags, *IGNORED}]
-        self._taken = None  # the optimizer's own states that the device has
+        self._taken = None if optimizer.state else optimizer.state  # the optimizer's own states that the device has
+        self._momentum = {}  # how many updates a parameter had when SGD's momentum began, by name
 
     # ---- what the groups say
 
@@ -78,6 +77,8 @@ class Followed:
     def groups(self):
         """Per group: the names of its parameters, rate, settings and flags, as they are now."""
         found = []
+        if self.optimizer._optimizer_step_pre_hooks or self.optimizer._optimizer_step_post_hooks:
+            raise InvalidError("the optimizer has hooks on its step, which from_torch does not call", "remove them")
         for g in self.optimizer.param_groups:
             for name in self._unknown:
                 if g.get(name):
@@ -115,6 +116,8 @@ class Followed:
         self._behind, self._trained = {n: updates - self._counts.get(n, 0) for n in self._names.values()}, set()
         groups = self.groups()
         self._built = [(names, settings, flags) for names, _, settings, flags in groups]
+        for n in (n for names, _, flags in self._built if flags.get("momentum") for n in names):
+            self._momentum.setdefault(n, self._counts.get(n, 0))
         self._scales = self._ratios(groups)
         if self._scales is None:
             self.varying.add("lr")
@@ -183,7 +186,7 @@ class Followed:
             if behind not in times:
                 times[behind] = ops.cast(step, to="f32") + float(1 - behind)
             u = updates.Parameter(graph, name, value, gradient, rate, s, flags, times[behind], shared.setdefault((k, behind), {}), due)
-            u.product = self._product(original)
+            u.product, u.first = self._product(original), self._momentum.get(original, 0) + 1
             self.kind.update(u)
 
     def _gathered(self, graph, state, holds, parameters, gradients):
@@ -216,12 +219,17 @@ class Followed:
     # ---- states
 
     def loaded(self):
-        """Whether the optimizer holds states of its own that the device was not given yet."""
-        return bool(self.optimizer.state) and self._taken is not self.optimizer.state
+        """Whether the optimizer holds states of its own, or has none any more, and the device was not given that yet."""
+        return self._taken is not self.optimizer.state
+
+    def owns(self, state):
+        """Whether a state of the device is one of the optimizer's own, which loading others replaces."""
+        return state.startswith(tuple(f"optimizer.{key}." for key in (*self.kind.states, "momentum_product")))
 
     def take(self, steps):
         """The number of steps done by what the optimizer holds, and its states by the names that the device has for them."""
         self._taken = self.optimizer.state
+        self._momentum = {self._names[id(p)]: 0 for p, s in self._taken.items() if s.get("momentum_buffer") is not None}
         held = {self._names[id(p)]: s for p, s in self._taken.items() if s}
         counts = {n: int(s["step"]) for n, s in held.items() if "step" in s}
         done = max([steps, *counts.values()]) or int(any("momentum_buffer" in s for s in held.values()))  # SGD counts no steps

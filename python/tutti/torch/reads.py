@@ -5,9 +5,12 @@ import collections
 import dis
 import functools
 import os
+import pickle
+import random
 import sys
 import sysconfig
 import types
+import warnings
 
 import numpy as np
 import torch
@@ -47,10 +50,11 @@ def _names(code):
 
 class Reads:
     """`owners`: (path, collection or namespace) whose whole contents count; `places`: (path, function that gives the value, value);
-    `tensors`: by path, those that are neither parameters nor buffers of the roots; `modules`: (path, module)."""
+    `tensors`: by path, those that are neither parameters nor buffers of the roots; `modules`: (path, module); `sources`: (path, function
+    that says how far it is) of generators of random numbers and of iterators."""
 
     def __init__(self, roots):
-        self.owners, self.places, self.tensors, self.arrays, self.modules, self.caches = [], [], {}, [], [], []
+        self.owners, self.places, self.tensors, self.arrays, self.modules, self.caches, self.sources = [], [], {}, [], [], [], []
         self._seen, self._classes, self._todo = {}, set(), collections.deque()
         for path, root in roots.items():
             if isinstance(root, torch.nn.Module):
@@ -124,6 +128,12 @@ class Reads:
             self._todo.append((path, v.fget))
         elif isinstance(v, types.FunctionType):
             self._function(v)
+        elif isinstance(v, (random.Random, np.random.Generator, np.random.RandomState)):
+            self.sources.append((path, functools.partial(_drawn, v)))
+        elif hasattr(type(v), "__next__") and type(v).__module__ in ("builtins", "itertools"):
+            self.sources.append((path, functools.partial(_position, v)))
+        elif isinstance(v, os._Environ):
+            self.owners.append((path, v._data))
         elif hasattr(v, "cache_clear") and hasattr(v, "__wrapped__"):
             self.caches.append(v)
             self._todo.append((path, v.__wrapped__))
@@ -131,9 +141,10 @@ class Reads:
             self._object(path, v)
 
     def _object(self, path, v):
-        """Of an installed package's object, such as a configuration, plain attributes count; of any other one all."""
+        """Of an installed package's object, such as a configuration, plain attributes count, and how many it has; of any other one all."""
         held = getattr(v, "__dict__", {})
         if _installed(type(v).__module__):
+            self.places += [(path, functools.partial(len, held), len(held))] if isinstance(held, dict) else []
             self.places += [(f"{path}.{k}", functools.partial(_got, held, k), x) for k, x in held.items() if type(x) in PLAIN and isinstance(k, str)]
             return
         self.owners.append((path + ".", held))
@@ -171,6 +182,8 @@ class Reads:
         for name in sorted(found & f.__globals__.keys()):
             value = f.__globals__[name]
             self.places.append((name, functools.partial(f.__globals__.get, name, GONE), value))
+            if value is os and names & {"environ", "getenv"}:
+                self._todo.append(("os.environ", os.environ))
             if isinstance(value, types.ModuleType) and not _installed(value.__name__):
                 for k in names & vars(value).keys():
                     self.places.append((f"{name}.{k}", functools.partial(vars(value).get, k, GONE), vars(value)[k]))
@@ -179,6 +192,32 @@ class Reads:
 
 
 GONE = object()
+
+
+def _drawn(generator):
+    """The state of a generator of random numbers."""
+    if isinstance(generator, random.SystemRandom):
+        return None
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    return pickle.dumps(generator.bit_generator.state if isinstance(generator, np.random.Generator) else generator.get_state())
+
+
+def _position(x):
+    """How far an iterator is, without asking it for anything; of what else it holds, numbers."""
+    if isinstance(x, (list, tuple, dict)):
+        return len(x)
+    if isinstance(x, types.GeneratorType):
+        return x.gi_frame and (x.gi_frame.f_lasti, {k: _position(v) for k, v in x.gi_frame.f_locals.items()})
+    if not hasattr(x, "__next__") or type(x).__module__ not in ("builtins", "itertools"):
+        return x if type(x) in PLAIN else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # itertools' are deprecated, where they are not gone
+            _, made, *state = x.__reduce__()
+    except (TypeError, ValueError):
+        return repr(x)
+    return [_position(p) for part in (made, *state) for p in (part if isinstance(part, tuple) else (part,))]
 
 
 def _names_of(slots):

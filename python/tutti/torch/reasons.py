@@ -25,6 +25,7 @@ _CAUSES = (
     (r"\.numpy\(\) is not supported", "NumPy computes with a tensor's values, which the step would never compute again", "use PyTorch's functions"),
     (r"Found <class '(.*)'> in output, which is not a known type", "forward returns a {0}, which PyTorch does not know as a container of tensors",
      "return tensors, tuples, lists or dicts, or register its class: torch.export.register_dataclass"),
+    (r"Constant \w+ is mutated in the forward", "forward changes a tensor in place that is no buffer", "register_buffer, and change that in place"),
     (r"Unexpected fake buffer", "forward sets an attribute to a tensor, and reads it in the next call",
      "register_buffer, and change that in place"),
     (r"fake tensor in the exported program constant", "a tensor is computed where the trace does not see it, such as by way of .data",

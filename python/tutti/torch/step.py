@@ -231,6 +231,8 @@ class Step:
         self._earlier += old.losses
         self._stale = None
         old.close()
+        if self._followed is not None and self._followed.loaded():
+            carried = {n: t for n, t in carried.items() if not self._followed.owns(n)}
         self._open(steps, updates if updates is not None else steps - skipped)
         self._carried = {**carried, **self._carried}
         self._begin(weights)

@@ -1,22 +1,19 @@
 """Modules as exported programs (torch.export), with what a program cannot hold refused by name and place."""
 import contextlib
 import random
-import sys
 import traceback
-import types
 import warnings
 
 import numpy as np
 import torch
-import torch.distributions
 import torch.utils.checkpoint
 from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
 from tutti.torch.changes import unseen
-from tutti.torch.checks import check
 from tutti.torch.known import with_known
-from tutti.torch.ragged import cross_entropy
+from tutti.torch.patches import (batch_norms, checkpoints, data, differentiates, instance_norms, moves, patched, seeds,
+                                 without_inference_mode, without_looks_at_data)
 from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
 from tutti.torch.sequences import followed
@@ -57,39 +54,17 @@ def refuse_hooks(module, what="the module"):
             raise InvalidError(f"the parameter '{name}' has a gradient hook, which from_torch does not call", _NO_BACKWARD)
 
 
-def _patched(owner, name, make):
-    """Within, the owner's attribute is make(the attribute)."""
-    @contextlib.contextmanager
-    def patch():
-        own, made = owner.__dict__.get(name), make(getattr(owner, name))
-        if isinstance(made, types.FunctionType):
-            made.__name__ = name  # by which modes of PyTorch's tell functions apart
-        setattr(owner, name, made)
-        try:
-            yield
-        finally:
-            if own is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, own)
-    return patch()
-
-
-def _differentiates(args, kwargs):
-    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in pytree.tree_leaves((args, kwargs)))
-
-
 def _refuse_functions():
     """Custom autograd functions: torch.export takes their forward alone."""
     def make(original):
         def apply(cls, *args, **kwargs):
             own = cls.__module__.startswith("torch._library") or cls is torch.utils.checkpoint.CheckpointFunction
-            if not own and _differentiates(args, kwargs):
+            if not own and differentiates(args, kwargs):
                 raise _refused(f"the autograd.Function {cls.__name__} has a backward of its own", _NO_BACKWARD)
             return theirs.__get__(None, cls)(*args, **kwargs)
         return classmethod(apply)
     theirs = torch.autograd.Function.__dict__["apply"]
-    return _patched(torch.autograd.Function, "apply", make)
+    return patched(torch.autograd.Function, "apply", make)
 
 
 def _refuse_calls():
@@ -102,39 +77,9 @@ def _refuse_calls():
         return make
 
     stack = contextlib.ExitStack()
-    stack.enter_context(_patched(torch.Tensor, "register_hook", never("a tensor hook changes gradients")))
+    stack.enter_context(patched(torch.Tensor, "register_hook", never("a tensor hook changes gradients")))
     for owner, name in ((torch.autograd, "grad"), (torch.Tensor, "backward"), (torch.autograd, "backward")):
-        stack.enter_context(_patched(owner, name, never("forward takes a gradient itself")))
-    return stack
-
-
-def _checkpoints(module):
-    """torch.utils.checkpoint: its reentrant way is a function with a backward of its own. What it is given runs twice, so that buffers
-    change twice."""
-    again = any(True for _ in module.buffers())
-
-    def run_again(function, args, kwargs):
-        if again and _differentiates(args, kwargs):
-            function(*args, **kwargs)
-
-    def generator(original):
-        def run(function, args, kwargs, **options):
-            yield
-            run_again(function, args, kwargs)
-        return run
-
-    def reentrant(original):
-        def apply(cls, function, preserve, *args):
-            with torch.set_grad_enabled(_differentiates(args, {})):
-                y = function(*args)
-            run_again(function, args, {})
-            return y
-        return classmethod(apply)
-
-    stack = contextlib.ExitStack()
-    if hasattr(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl"):
-        stack.enter_context(_patched(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl", generator))
-    stack.enter_context(_patched(torch.utils.checkpoint.CheckpointFunction, "apply", reentrant))
+        stack.enter_context(patched(owner, name, never("forward takes a gradient itself")))
     return stack
 
 
@@ -158,7 +103,7 @@ def _refuse_python_state(module):
     names = {id(m): name for name, m in module.named_modules()}
     drawn = random.getstate(), np.random.get_state()[1:3]
     try:
-        with _patched(torch.nn.Module, "__setattr__", make):
+        with patched(torch.nn.Module, "__setattr__", make):
             yield lambda: _check_python_state(assigned.values(), names, drawn), left
     finally:
         for m, name, old in left.values():
@@ -187,7 +132,7 @@ def unreadable(left, error):
         return read
 
     try:
-        with _patched(torch.nn.Module, "__getattribute__", make) if left else contextlib.nullcontext():
+        with patched(torch.nn.Module, "__getattribute__", make) if left else contextlib.nullcontext():
             yield
     finally:
         for m, name, old in held:
@@ -252,101 +197,6 @@ def _with_attributes_checked(module, caught, program):
             _tensors_read(program, module)(paths.split(", "), constants)
 
 
-def _instance_norms():
-    """F.instance_norm with running statistics: torch.export does not see that they change."""
-    return _patched(torch, "instance_norm", lambda original: lambda *args: _instance_norm(original, *args))
-
-
-def _batch_norms():
-    """Batch norms with momentum=None make a number of Python's of their counter."""
-    def make(original):
-        def forward(self, x):
-            if self.momentum is not None or not self.training or not self.track_running_stats:
-                return original(self, x)
-            self._check_input_dim(x)
-            with torch.no_grad():
-                self.num_batches_tracked.add_(1)
-                axes, share = [d for d in range(x.dim()) if d != 1], 1 / self.num_batches_tracked.float()
-                for running, now in ((self.running_mean, x.mean(axes)), (self.running_var, x.var(axes))):
-                    running.copy_(running + (now - running) * share)
-            return torch.nn.functional.batch_norm(x, None, None, self.weight, self.bias, True, 0.0, self.eps)
-        return forward
-    return _patched(torch.nn.modules.batchnorm._BatchNorm, "forward", make)
-
-
-def _instance_norm(original, x, weight, bias, mean, var, use_input_stats, momentum, eps, cudnn):
-    y = original(x, weight, bias, None if use_input_stats else mean, None if use_input_stats else var, use_input_stats, momentum, eps, cudnn)
-    if use_input_stats and mean is not None:
-        with torch.no_grad():
-            axes = list(range(2, x.dim()))
-            mean.copy_(mean * (1 - momentum) + x.mean(axes).mean(0) * momentum)
-            var.copy_(var * (1 - momentum) + x.var(axes).mean(0) * momentum)
-    return y
-
-
-@contextlib.contextmanager
-def _without_looks_at_data():
-    """What PyTorch's own modules decide by a tensor's values: checks of distributions' arguments become assertions of the program, and
-    whether a mask is the causal one, for which there is a faster way, is not asked."""
-    def asserted(original):
-        def checked(valid, message):
-            seen = sys._getframe(1).f_locals
-            of, constraint = seen.get("self"), seen.get("constraint", seen.get("support"))
-            what = f"parameter {seen['param']}" if "param" in seen else "value argument"
-            check(torch._is_all_true(valid), f"Expected {what} of distribution {type(of).__name__} to satisfy the constraint {constraint}")
-            return True
-        return checked
-
-    def told_finite(original):
-        def isfinite(x):
-            y = original(x)
-            y.of_finite = True
-            return y
-        return isfinite
-
-    def all_finite(original):
-        def every(x, *args, **kwargs):
-            y = original(x, *args, **kwargs)
-            if getattr(x, "of_finite", False):
-                y.of_finite = True
-            return y
-        return every
-
-    def decided(original):
-        def truth(x):  # what a module does with infinities is left to PyTorch: the step raises
-            if not getattr(x, "of_finite", False) or x.dim():
-                return original(x)
-            check(x, "forward would go another way, as a tensor has elements that are not finite")
-            return True
-        return truth
-
-    with (_patched(torch, "isfinite", told_finite), _patched(torch.Tensor, "all", all_finite), _patched(torch.Tensor, "__bool__", decided),
-          _patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted), _patched(torch._C._nn, "cross_entropy_loss", cross_entropy),
-          _patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal))):
-        yield
-
-
-def _moves():
-    """A module that forward sends to where it is, in the dtype that it has, stays as it is: transformers' routers."""
-    def make(original):
-        def to(self, *args, **kwargs):
-            device, dtype, _, layout = torch._C._nn._parse_to(*args, **kwargs)
-            there = all((device is None or t.device == device) and (dtype is None or t.dtype == dtype or not (t.is_floating_point() or t.is_complex()))
-                        for t in (*self.parameters(), *self.buffers()))
-            return self if there and layout is None else original(self, *args, **kwargs)
-        return to
-    return _patched(torch.nn.Module, "to", make)
-
-
-def _data():
-    """x.data of a parameter is x.detach(): a trace would take it for the parameter."""
-    theirs = torch.Tensor.data
-
-    def make(original):
-        return property(lambda x: x.detach() if x.is_leaf and x.requires_grad else theirs.__get__(x), theirs.__set__)
-    return _patched(torch.Tensor, "data", make)
-
-
 @contextlib.contextmanager
 def guards(module):
     """Within, the module may be traced: what a trace would take for good is refused, or followed."""
@@ -355,12 +205,15 @@ def guards(module):
     for cache in facts.reads.caches:
         cache.cache_clear()
     try:
-        with (_instance_norms(), _batch_norms(), _checkpoints(module), _without_looks_at_data(), followed(_patched),
-              _moves(), _data(), _refuse_python_state(module) as (check, left)):
+        with (instance_norms(), batch_norms(), checkpoints(module), without_looks_at_data(), followed(patched),
+              moves(), data(), without_inference_mode(), seeds(), _refuse_python_state(module) as (check, left)):
             yield left
         facts.reclaim()
         check()
-        if changed := facts.python():
+        if source := facts.source():
+            raise InvalidError(f"forward goes on with '{source.removeprefix('module.')}', a generator of random numbers or an iterator: the step "
+                               "is traced once, and would keep what it gave", "draw by torch.rand, or hand in what it gives as an input")
+        if changed := facts.python() or facts.array():
             changed = changed.replace("'module.", "'")
             raise Assigned(f"forward changes {changed}, which a later call may read: the step is traced once, and would not change it again",
                            "keep it in a buffer, or return it", (), facts.restore)

@@ -51,6 +51,9 @@ class TracedModule:
                                "change it in place, or build another step with another optimizer")
         self.names = by_id
         self.parameters = {by_id[id(p)]: p for p in self.module.parameters()}
+        if lazy := [n for n, p in self.parameters.items() if torch.nn.parameter.is_lazy(p)]:
+            raise InvalidError(f"the parameter '{lazy[0]}' has no shape yet", "call the module once with a batch, as PyTorch's lazy modules want")
+        _refuse_overlaps(self.parameters)
         bad = [n for n, p in self.parameters.items() if p.dtype not in (torch.float32, torch.complex64)]
         if bad:
             raise InvalidError(f"parameter '{bad[0]}' is {self.parameters[bad[0]].dtype}", "module.float() makes it float32")
@@ -356,8 +359,15 @@ class TracedModule:
     # ---- what is a state
 
     def refuse_aliases(self, tensors):
-        """Of tensors that forward or the loss has by other ways than the module, by path: what a trace cannot tell from a parameter."""
+        """Of tensors that forward or the loss has by other ways than the module, by path: what a trace cannot tell from a parameter. What
+        forward sets before it reads it does not matter, such as the weight of spectral_norm."""
+        if self.whole and not self._joints:
+            return
+        made = [*self._joints.values(), *self._programs.values()]
+        own = {id(m.__dict__.get(name)) for traced in made for m, name in traced.left}
         for path, t in tensors.items():
+            if id(t) in own:
+                continue
             name = self._own(t)
             if name in self.parameters and (self.whole or t is not self.parameters[name]):
                 raise InvalidError(f"'{path}', which forward or the loss reads, shares the memory of the parameter '{name}'",
@@ -406,6 +416,16 @@ class TracedModule:
                 raise InvalidError(f"the buffer '{name}' changes with inputs of some shapes alone", "change it always, or never")
             elif self.evaluating:
                 raise InvalidError(f"the buffer '{name}' changes in evaluation, too", "change it where self.training is true")
+
+
+def _refuse_overlaps(parameters):
+    """Throws an InvalidError where the memory of one parameter is another's, too: on the device they would be two."""
+    spans = sorted((p.data_ptr(), p.data_ptr() + p.element_size() * (1 + sum((n - 1) * s for n, s in zip(p.shape, p.stride()))), name)
+                   for name, p in parameters.items() if p.numel())
+    for (_, end, one), (start, _, other) in zip(spans, spans[1:]):
+        if start < end:
+            one, other = sorted((one, other))
+            raise InvalidError(f"the parameters '{one}' and '{other}' share memory, but are two", "make them one, which both modules hold, or clone()")
 
 
 def _held(program, spec):

@@ -76,7 +76,7 @@ def sgd(u):
                                 weight_decay=u.s["weight_decay"])
     else:
         g = u.decayed()[1]
-        damped = g if u.fixed("dampening") and u.s["dampening"] == 0 else ops.select(ops.equal(u.t, 1), g, g * (1 - u.s["dampening"]))
+        damped = g if u.fixed("dampening") and u.s["dampening"] == 0 else ops.select(ops.equal(u.t, u.first), g, g * (1 - u.s["dampening"]))
         m = u.moment("m") * u.s["momentum"] + damped
         p = u.p - u.rate * (g + m * u.s["momentum"] if nesterov else m)
     u.keep("m", m)

@@ -38,6 +38,7 @@ class Facts:
         own = {id(t) for root in roots.values() if isinstance(root, torch.nn.Module) for t in (*root.parameters(), *root.buffers())}
         self.tensors = Tensors({path: t for path, t in self.reads.tensors.items() if id(t) not in own})
         self.arrays = [(path, a, a.copy()) for path, a in self.reads.arrays]
+        self.sources = [(path, state, state()) for path, state in self.reads.sources]
         modules = [m for _, m in self.reads.modules]
         self.modules, self.modes = modules, list(map(_mode, modules))
         self.hooks = [h for m in modules for h in (getattr(m, k) for k in HOOKS)] + list(global_hooks().values())
@@ -80,10 +81,20 @@ class Facts:
             return "a hook"
         return None
 
-    def _tensors(self):
+    def array(self):
+        """The first array whose elements are others, in words, or None."""
         for path, a, copy in self.arrays:
             if not np.array_equal(a, copy, equal_nan=a.dtype.kind in "fc"):
                 return f"the array '{path}'"
+        return None
+
+    def source(self):
+        """The path of the first generator of random numbers, or iterator, that went on, or None."""
+        return next((path for path, state, before in self.sources if state() != before), None)
+
+    def _tensors(self):
+        if why := self.array():
+            return why
         names = self.tensors.changed() if self.tensors.tensors else ()
         return f"the tensor '{min(names)}'" if names else None
 
@@ -107,7 +118,10 @@ class Facts:
                     m.__dict__[k] = copy[k]
 
     def restore(self):
-        """Puts back what a trace left in collections."""
+        """Puts back what a trace left in collections and arrays."""
+        for _, a, copy in self.arrays:
+            if a.flags.writeable:
+                np.copyto(a, copy)
         for path, x, copy in zip(self.paths, self.owners, self.copies):
             if path and not path.endswith(".") and type(x) in (dict, list, set, collections.OrderedDict, collections.defaultdict,
                                                                    collections.deque) and not _equal(x, copy):
