@@ -81,6 +81,7 @@ struct RowProgram {
 
   int64_t rows() const { return num_elements(outer); }
 };
+constexpr size_t most_row_folds = 16;  ///< of one program: each takes shared memory
 /// Whether the target has a kernel for rows of this number and length.
 bool runs_rows(const Target&, int64_t rows, int64_t length);
 /// One kernel; a row is the work of a group of work-items or of part of one. INPUT a = in[a], RESULT b = out[b].

@@ -38,7 +38,6 @@ constexpr int64_t longest_row = 1 << 17;  // of one group
 std::optional<Division> division_of(const Target& t, int64_t rows, int64_t length) {
   Division d;
   if (rows == 0 || length < 2) return {};
-  int64_t most = t.max_local;
   if (t.cpu_like && t.language->subgroups) {
     if (t.subgroup != 8 || length > 4096) return {};
     d.meet = Meet::lanes;
@@ -51,7 +50,8 @@ std::optional<Division> division_of(const Target& t, int64_t rows, int64_t lengt
   if (t.cpu_like) return {};  // PoCL does not vectorize work-items around barriers: slower than separate passes
   if (length > longest_row || (length > 4096 && rows < 2 * int64_t{t.compute_units})) return {};
   d.lanes = length % 4 == 0 ? 4 : 1;
-  most = std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(most, 256)));
+  int64_t most = std::min<int64_t>({t.max_local, 256, static_cast<int64_t>(t.local_bytes / (4 * most_row_folds))});
+  most = std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(most, 1)));
   d.span =
       std::min<int64_t>(most, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(length, d.lanes)))));
   d.held = d.span * d.lanes >= length;

@@ -170,7 +170,8 @@ class RowNodes {
 
   bool takes_reduction(const Node& n, std::map<uint32_t, Shape>& reads) {
     std::optional<RowSpace> space = reduced_rows(p_, n);
-    if (!space || space->rows != space_.rows || space->length != space_.length) return false;
+    if (folds_ == codegen::most_row_folds || !space || space->rows != space_.rows || space->length != space_.length)
+      return false;
     uint32_t v = n.inputs[0];
     if (made(v)) return is_full(v);
     reads[v] = dense();

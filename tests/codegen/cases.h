@@ -1,5 +1,6 @@
 // What is asked of the portable kernels: inputs, the kernels for a target, and results computed by plain float64 loops.
 #pragma once
+#include <bit>
 #include <functional>
 #include <string>
 #include <vector>
@@ -28,6 +29,21 @@ struct Case {
   std::function<LaunchList(const sdk::Library&)> by_library = {};  ///< products and convolutions: the same by a library
 };
 
+/// A small assembler for instruction lists.
+struct Instructions {
+  std::vector<TuttiInstr> list;
+  uint32_t add(uint16_t code, DType t, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0) {
+    list.push_back({code, static_cast<uint16_t>(t), a, b, c});
+    return static_cast<uint32_t>(list.size() - 1);
+  }
+  uint32_t in(DType t, uint32_t n) { return add(TUTTI_X_INPUT, t, n); }
+  uint32_t constant(DType t, double x) {
+    auto bits = std::bit_cast<uint64_t>(x);
+    return add(TUTTI_X_CONST, t, static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32));
+  }
+  void out(DType t, uint32_t at, uint32_t n = 0) { add(TUTTI_X_RESULT, t, at, n); }
+};
+
 /// n numbers of a dtype from [low, high], the same at each call for a seed.
 Array random(DType t, int64_t n, double low, double high, uint32_t seed);
 
@@ -44,6 +60,7 @@ Case conv_case(Convolution kind, const Conv& shape, const Change& change = {});
 std::vector<Case> elementwise_cases();
 std::vector<Case> index_cases();
 std::vector<Case> reduce_cases();
+std::vector<Case> row_cases();
 std::vector<Case> matmul_cases();
 std::vector<Case> conv_cases();
 std::vector<Case> pool_cases();

@@ -1,25 +1,9 @@
-#include <bit>
 #include <cmath>
 
 #include "tests/codegen/cases.h"
 
 namespace tutti::codegen::cases {
 namespace {
-
-/// A small assembler for instruction lists.
-struct Code {
-  std::vector<TuttiInstr> list;
-  uint32_t add(uint16_t code, DType t, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0) {
-    list.push_back({code, static_cast<uint16_t>(t), a, b, c});
-    return static_cast<uint32_t>(list.size() - 1);
-  }
-  uint32_t in(DType t, uint32_t n) { return add(TUTTI_X_INPUT, t, n); }
-  uint32_t constant(DType t, double x) {
-    auto bits = std::bit_cast<uint64_t>(x);
-    return add(TUTTI_X_CONST, t, static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32));
-  }
-  void out(DType t, uint32_t at, uint32_t n = 0) { add(TUTTI_X_RESULT, t, at, n); }
-};
 
 using Fn = std::function<double(double, double, double)>;
 
@@ -29,7 +13,7 @@ Case one(const std::string& name, uint16_t op, DType from, DType to, Fn f, const
   Case c{name};
   c.relative = relative;
   c.absolute = relative > 0 ? 1e-45 : 0;
-  Code code;
+  Instructions code;
   std::vector<Operand> operands;
   std::vector<Shape> strides;
   std::vector<uint32_t> at;
@@ -71,7 +55,7 @@ Case one(const std::string& name, uint16_t op, DType from, DType to, Fn f, const
 Case batch(const std::vector<Shape>& shapes, DType t) {
   Case c{"batch of " + std::to_string(shapes.size()) + " " + std::string(name(t))};
   c.relative = t == DType::f32 ? 1e-7 : 0;
-  Code code;
+  Instructions code;
   uint32_t x = code.in(t, 0), s = code.in(t, 1);
   code.out(t, code.add(TUTTI_X_MUL, t, x, s), 0);
   code.out(t, code.add(TUTTI_X_ADD, t, x, s), 1);
@@ -103,7 +87,7 @@ Case adam(const std::vector<int64_t>& sizes, DType gradient) {
   Case c{"Adam, gradients in " + std::string(name(gradient))};
   c.relative = 1e-5;
   c.absolute = 1e-7;
-  Code code;
+  Instructions code;
   uint32_t p = code.in(f, 0), m = code.in(f, 1), v = code.in(f, 2), rate = code.in(f, 4), g = code.in(gradient, 3);
   auto two = [&](uint16_t op, uint32_t a, uint32_t b) { return code.add(op, f, a, b); };
   auto scaled = [&](uint32_t a, double by) { return two(TUTTI_X_MUL, a, code.constant(f, by)); };

@@ -45,6 +45,7 @@ void run_all(const std::vector<Case>& all) {
 TEST(DialectOnHost, ElementwiseKernelsAgreeWithFloat64) { run_all(elementwise_cases()); }
 TEST(DialectOnHost, IndexKernelsAgreeWithFloat64) { run_all(index_cases()); }
 TEST(DialectOnHost, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
+TEST(DialectOnHost, RowProgramsAgreeWithFloat64) { run_all(row_cases()); }
 TEST(DialectOnHost, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
 TEST(DialectOnHost, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
 TEST(DialectOnHost, PoolsAgreeWithFloat64) { run_all(pool_cases()); }

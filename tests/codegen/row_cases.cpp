@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/instr.h"
+#include "core/geometry/reduction.h"
+#include "tests/codegen/cases.h"
+
+namespace tutti::codegen::cases {
+namespace {
+
+uint32_t fold(Instructions& code, ReduceOp kind, DType t, uint32_t at) {
+  return code.add(instr::fold, t, at, static_cast<uint32_t>(kind));
+}
+
+/// Targets whose CPU compilers have no row programs get those of a GPU.
+std::function<LaunchList(const Target&)> made(const RowProgram& p) {
+  return [p](Target t) {
+    if (!runs_rows(t, p.rows(), p.length)) t.cpu_like = false;
+    return row_program(t, p);
+  };
+}
+
+/// y = softmax(mask ? x : 0) * s + g with s per row and g per column; z = log sum exp; m = mean. The mask is broadcast
+/// along the second dimension.
+Case softmax(DType t, const Shape& outer, int64_t length) {
+  Case c{"softmax " + to_string(TensorType{t, outer}) + " of " + std::to_string(length)};
+  int64_t rows = num_elements(outer), masks = outer[0];
+  constexpr DType f = DType::f32;
+  c.inputs = {random(t, rows * length, -4, 4, 3), random(f, rows, -2, 2, 4), random(t, length, -1, 1, 5),
+              random(DType::boolean, masks * length, 0, 2, 6)};
+  RowProgram p;
+  p.outer = outer;
+  p.length = length;
+  p.in = {{t, {outer[1] * length, length, 1}}, {f, {outer[1], 1, 0}}, {t, {0, 0, 1}}, {DType::boolean, {length, 0, 1}}};
+  p.out = {t, f, f};
+  Instructions code;
+  uint32_t x = code.in(t, 0), s = code.in(f, 1), g = code.in(t, 2), mask = code.in(DType::boolean, 3);
+  x = code.add(TUTTI_X_SELECT, f, mask, x, code.constant(f, 0));
+  uint32_t most = fold(code, ReduceOp::max, f, x), mean = fold(code, ReduceOp::mean, f, x);
+  uint32_t e = code.add(TUTTI_X_EXP, f, code.add(TUTTI_X_SUB, f, x, most));
+  uint32_t z = fold(code, ReduceOp::sum, f, e);
+  uint32_t y = code.add(TUTTI_X_MUL, f, code.add(TUTTI_X_DIV, f, e, z), s);
+  code.out(t, code.add(TUTTI_X_ADD, f, y, g), 0);
+  code.out(f, code.add(TUTTI_X_ADD, f, code.add(TUTTI_X_LOG, f, z), most), 1);
+  code.out(f, mean, 2);
+  p.code = code.list;
+  c.make = made(p);
+  Array all{t, {}}, sums{f, {}}, means{f, {}};
+  for (int64_t r = 0; r < rows; ++r) {
+    std::vector<double> row;
+    for (int64_t k = 0; k < length; ++k)
+      row.push_back(c.inputs[3].at[static_cast<size_t>(r / outer[1] * length + k)] != 0
+                        ? c.inputs[0].at[static_cast<size_t>(r * length + k)]
+                        : 0);
+    double largest = *std::ranges::max_element(row), sum = 0, total = 0;
+    for (double v : row) sum += std::exp(v - largest), total += v;
+    for (size_t k = 0; k < row.size(); ++k)
+      all.at.push_back(std::exp(row[k] - largest) / sum * c.inputs[1].at[static_cast<size_t>(r)] + c.inputs[2].at[k]);
+    sums.at.push_back(std::log(sum) + largest);
+    means.at.push_back(total / static_cast<double>(length));
+  }
+  c.expected = {all, sums, means};
+  c.relative = t == f ? 3e-6 : 8e-3;
+  c.absolute = t == f ? 3e-6 : 4e-3;
+  return c;
+}
+
+/// y = x - min(x), and the row's sum, which wraps.
+Case integers(int64_t rows, int64_t length) {
+  constexpr DType t = DType::i32;
+  Case c{"integers " + std::to_string(rows) + " x " + std::to_string(length)};
+  c.inputs = {random(t, rows * length, -2e9, 0, 8)};
+  RowProgram p;
+  p.outer = {rows};
+  p.length = length;
+  p.in = {{t, {length, 1}}};
+  p.out = {t, t};
+  Instructions code;
+  uint32_t x = code.in(t, 0), least = fold(code, ReduceOp::min, t, x);
+  code.out(t, code.add(TUTTI_X_SUB, t, x, least), 0);
+  code.out(t, fold(code, ReduceOp::sum, t, x), 1);
+  p.code = code.list;
+  c.make = made(p);
+  Array y{t, {}}, sums{t, {}};
+  for (int64_t r = 0; r < rows; ++r) {
+    auto first = c.inputs[0].at.begin() + r * length;
+    double least_of_row = *std::min_element(first, first + length);
+    int64_t sum = 0;
+    for (int64_t k = 0; k < length; ++k) y.at.push_back(first[k] - least_of_row), sum += static_cast<int64_t>(first[k]);
+    sums.at.push_back(static_cast<int32_t>(static_cast<uint32_t>(sum)));
+  }
+  c.expected = {y, sums};
+  return c;
+}
+
+}  // namespace
+
+/// Lengths that fit into the work-items' registers or do not, in whole vectors or not.
+std::vector<Case> row_cases() {
+  std::vector<Case> all;
+  for (int64_t length : {4999, 5000}) all.push_back(softmax(DType::f32, {2, 64}, length));
+  for (int64_t length : {7, 24, 100, 512, 1000}) all.push_back(softmax(DType::f32, {3, 5}, length));
+  for (int64_t length : {24, 33, 2052}) all.push_back(softmax(DType::bf16, {2, 4}, length));
+  all.push_back(softmax(DType::f16, {2, 4}, 100));
+  all.push_back(integers(6, 33));
+  all.push_back(integers(1, 2000));
+  return all;
+}
+
+}  // namespace tutti::codegen::cases
