@@ -207,7 +207,7 @@ Kernel Planned::framed(const char* frame) const {
 std::vector<int> Planned::buffers_of(Kernel& k) const {
   std::vector<int> buffers;
   for (auto& [name, place] : places_) {
-    if (!std::erase_if(k.params, [&](const Param& p) { return p.name == name; })) continue;
+    if (!std::erase_if(k.params, [name = name](const Param& p) { return p.name == name; })) continue;
     std::string at = fmt::format("carried({} + (i))", place);
     k.set(name + "(i)", name == "now" || name == "lengths" ? "I32(" + at + ")" : at);
     k.set(name + "_set(i, v)", fmt::format("carried_set({} + (i), v)", place));

@@ -60,7 +60,7 @@ class Reader(Two):
 
     def between(self, h):
         gain = (self.gain * self.table["gain"] * self.deep["a"][0] * self.deep["a"][1]["gain"] * (2 if "twice" in self.tags else 1)
-                * self.options.gain * self.options.inner.gain * self.hidden * helper() * Settings.gain * Settings.table["gain"] * float(os.environ.get("TUTTI_TEST_GAIN", 1)))
+                * self.options.gain * self.options.inner.gain * self.hidden * helper() * Settings.gain * Settings.table["gain"] * float(os.environ.get("GAIN_OF_FORWARD", 1)))
         return self.last(h + self.aside[0](h)) * gain * torch.from_numpy(self.array) * halves(8)
 
     def last(self, h):
@@ -119,7 +119,7 @@ class Followed(Faithful):
             m.tags.update({"twice"} if i == 11 else ())
             with torch.no_grad():
                 m.aside[0].weight.mul_(0.5 if i == 12 else 1)
-            os.environ["TUTTI_TEST_GAIN"] = "2" if i == 15 else "1"
+            os.environ["GAIN_OF_FORWARD"] = "2" if i == 15 else "1"
             if i == 13:
                 m.last = types.MethodType(lambda self, h: h.relu(), m)
             if i == 14:

@@ -80,7 +80,7 @@ class Run::Loop {
         goal_(Goal::parse(settings_.target)),
         saver_(settings_.checkpoint, settings_.keep, settings_.keep_best),
         due_(settings_.save_every, trainer.steps()) {
-    if (test) goal_.expect_one_of(trainer.metrics(*test));
+    if (test && !settings_.target.empty()) goal_.expect_one_of(trainer.metrics(*test));
     if (trainer.options().plateau) expect_evaluation(settings_, "schedule", "plateau");
     run_.logged = trainer.losses().size();
     saver_.began_from(trainer.loaded().path);
