@@ -242,7 +242,7 @@ class Trainer:
         if self._world.size == 1 or self._agreed:
             return
         self._agreed = True
-        self._core.agree(data, True, self._all_given())
+        self._core.agree(data, not self._local, self._all_given())
 
     def norms(self) -> list[Norms]:
         """The norms measured since the last call; requires the option `norms_every`."""
