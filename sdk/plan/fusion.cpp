@@ -132,7 +132,7 @@ Fusion with_one_output(const Fusion& f, size_t output) {
     if (!needed[k]) continue;
     TuttiInstr i = f.code[k];
     uint32_t* operands[] = {&i.a, &i.b, &i.c};
-    for (int o = 0; o < operand_count(i.code); ++o) *operands[o] = at[*operands[o]];
+    for (int o = 0; o < 3 && o < operand_count(i.code); ++o) *operands[o] = at[*operands[o]];
     if (i.code == TUTTI_X_INPUT) {
       one.inputs.push_back(f.inputs[i.a]);
       i.a = static_cast<uint32_t>(one.inputs.size() - 1);
