@@ -9,19 +9,11 @@
 namespace tutti::onednn {
 namespace {
 
-ReduceOp kind_of(const std::string& op) {
-  return op == "sum"    ? ReduceOp::sum
-         : op == "mean" ? ReduceOp::mean
-         : op == "prod" ? ReduceOp::prod
-         : op == "max"  ? ReduceOp::max
-                        : ReduceOp::min;
-}
-
 Ints axes_of(const NodeView& c) { return reduction_geometry(c.in(0).shape, c.node().attrs).axes; }
 
 Mismatch declines(const NodeView& c) {
   if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
-  ReduceOp kind = kind_of(c.node().op);
+  ReduceOp kind = *reduce_op(c.node().op);
   if (Mismatch why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
   bool choice = kind == ReduceOp::max || kind == ReduceOp::min;
   return expect_result(c, 0, {c.in(0).dtype, reduction_geometry(c.in(0).shape, c.node().attrs, choice).result});
@@ -51,7 +43,8 @@ KernelPtr make(const NodeView& c) {
   std::vector<int64_t> axes = axes_of(c), gone;
   Shape dims;
   bool as_is = reduce_as_it_lies(c, axes, dims, gone);
-  kernels::Reduce reduce(kind_of(c.node().op), as_is ? TensorType{c.in(0).dtype, dims} : c.in(0), as_is ? gone : axes);
+  kernels::Reduce reduce(*reduce_op(c.node().op), as_is ? TensorType{c.in(0).dtype, dims} : c.in(0),
+                         as_is ? gone : axes);
   int threads = c.threads;
   auto kernel = std::make_unique<FunctionKernel>(
       c,

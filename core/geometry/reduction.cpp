@@ -15,6 +15,15 @@ std::vector<bool> marks(const Shape& x, const Ints& axes) {
 
 }  // namespace
 
+std::optional<ReduceOp> reduce_op(std::string_view op) {
+  if (op == "sum") return ReduceOp::sum;
+  if (op == "mean") return ReduceOp::mean;
+  if (op == "prod") return ReduceOp::prod;
+  if (op == "max") return ReduceOp::max;
+  if (op == "min") return ReduceOp::min;
+  return {};
+}
+
 ReductionGeometry reduction_geometry(const Shape& x, const Attrs& a, bool some) {
   ReductionGeometry g{normalize_axes(a.ints("axes"), x.size()), {}, {}, 1};
   std::vector<bool> reduced = marks(x, g.axes);

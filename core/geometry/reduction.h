@@ -1,6 +1,8 @@
 // Reductions over axes.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "core/base/attrs.h"
 #include "core/base/shape.h"
@@ -8,6 +10,8 @@
 namespace tutti {
 
 enum class ReduceOp : uint8_t { sum, mean, prod, max, min };
+/// The reduction that an op of this name is, if any.
+std::optional<ReduceOp> reduce_op(std::string_view op);
 
 struct ReductionGeometry {
   Ints axes;      ///< sorted, unique, not negative

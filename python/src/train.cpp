@@ -229,7 +229,6 @@ void bind_data(nb::module_& m) {
             return to_numpy(data::read_samples(s, column, samples));
           },
           nb::arg("column"), nb::arg("samples"));
-  m.def("fingerprint", &data::fingerprint, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<data::TensorSet, Source>(m, "TensorSet", "Arrays with as many rows each as there are samples.")
       .def(
           "__init__",

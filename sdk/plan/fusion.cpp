@@ -3,19 +3,11 @@
 #include <map>
 
 #include "core/base/instr.h"
+#include "core/geometry/reduction.h"
 
 namespace tutti::sdk {
 
 using instr::operand_count;
-
-std::optional<ReduceOp> reduce_op(const std::string& op) {
-  if (op == "sum") return ReduceOp::sum;
-  if (op == "mean") return ReduceOp::mean;
-  if (op == "max") return ReduceOp::max;
-  if (op == "min") return ReduceOp::min;
-  if (op == "prod") return ReduceOp::prod;
-  return {};
-}
 
 namespace {
 

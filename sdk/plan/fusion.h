@@ -1,13 +1,10 @@
 // Fuses elementwise nodes to one list of instructions.
 #pragma once
 #include <functional>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/base/instr.h"
-#include "core/geometry/reduction.h"
 #include "sdk/program.h"
 
 namespace tutti::sdk {
@@ -27,9 +24,6 @@ enum class ExactRounding {
   by_target,  ///< by its kernels, if all fused nodes are exact
   by_code,    ///< by an instr::round after each 16-bit instruction
 };
-
-/// The reduction that an op is, if any.
-std::optional<ReduceOp> reduce_op(const std::string& op);
 
 /// Fuses `nodes` (in program order): elementwise nodes, with results of one shape, and for row programs also reductions
 /// (instr::fold) and reshapes, which cost nothing. Results for which `stored` returns true are outputs.
