@@ -143,7 +143,7 @@ OpCase parse_op(const std::string& text, bool quick) {
   if (kind == op_kinds().end()) {
     std::string names;
     for (const OpKind& k : op_kinds()) names += fmt::format("{}{}", names.empty() ? "" : ", ", k.name);
-    throw invalid(fmt::format("--ops: unknown op '{}'", name), "use of: " + names);
+    throw invalid(fmt::format("unknown op '{}'", name), "use one of " + names);
   }
   if (name == text) return {name, quick ? kind->quick : kind->usual};
   Shape shape;
@@ -157,9 +157,9 @@ OpCase parse_op(const std::string& text, bool quick) {
     at = next + more;
     if (!more && shape.size() == kind->usual.size()) return {name, shape};
   }
-  throw invalid(fmt::format("--ops {}: the shape must be {} ({} integers of at least 1)", text, kind->shape_means,
+  throw invalid(fmt::format("op '{}': the shape must be {} ({} integers of at least 1)", text, kind->shape_means,
                             kind->usual.size()),
-                fmt::format("--ops {}", OpCase{name, kind->usual}.op + ":" + OpCase{name, kind->usual}.shape_text()));
+                fmt::format("for example {}:{}", name, OpCase{name, kind->usual}.shape_text()));
 }
 
 Graph build(const OpCase& op, DType dtype) {

@@ -50,7 +50,7 @@ class Process {
     } else {
       stop();
       throw invalid(fmt::format("peer {}: cannot run {}: {}", o.name, o.python, std::strerror(error)),
-                    "give a Python interpreter with --python or TUTTI_PYTHON");
+                    "set TUTTI_PYTHON to a Python interpreter");
     }
   }
   Process(const Process&) = delete;
@@ -158,7 +158,7 @@ std::vector<std::unique_ptr<Lane>> peer_lanes(const PeerOptions& options) {
     hello = process->answer();
   } catch (const Error& e) {
     throw invalid(fmt::format("peer {}: {} ({})", options.name, e.what(), options.python),
-                  "give a Python interpreter that has it installed with --python or TUTTI_PYTHON");
+                  "set TUTTI_PYTHON to a Python interpreter that has it installed");
   }
   std::vector<std::unique_ptr<Lane>> lanes;
   for (const Json& device : hello.at("devices")) {

@@ -278,7 +278,7 @@ void add_generate(CLI::App& app, Action& action) {
           ->check(real);
   sub->add_option("--seed", command.how.seed, "Seed of the sampling")->capture_default_str()->check(whole<uint64_t>);
   sub->add_option("--adapters", command.adapters, "Folder with LoRA adapters in PEFT's format");
-  sub->add_flag("--raw", command.raw, "Use the prompt as it is, whatever chat template the file has");
+  sub->add_flag("--raw", command.raw, "Do not apply the model's chat template to the prompt");
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti generate SmolLM2.gguf --prompt \"What is the capital of France?\" --tokens 50");
   sub->callback([&action] { action = [] { return command(); }; });

@@ -137,7 +137,7 @@ struct PlanCommand {
   void print_network(const Row& row) const {
     const NetworkPlan& n = *row.network;
     fmt::print(
-        "  predicted for {} ranks, not measured: {:.4g} ms a step, {:.0f} % efficiency, {}\n"
+        "  predicted for {} ranks, not measured: {:.4g} ms per step, {:.0f} % efficiency, {}\n"
         "    computation   {:>10.4g} ms  a rank's {} samples, measured here\n"
         "    communication {:>10.4g} ms  over {}\n"
         "    waiting       {:>10.4g} ms  the part of it that does not overlap the computation\n",
@@ -257,8 +257,8 @@ void add_plan(CLI::App& app, Action& action) {
       ->group("Training");
   sub->add_option(
          "--network", command.network,
-         "With --world: predict the time of a step, from a few steps of one rank's share that run here and the "
-         "rate and latency of each rank's link: 50GB/s,5us or 4Gbit/s,50us")
+         "With --world: predict the time per step from a short run of one rank's share on this machine. Give the "
+         "bandwidth and latency of each rank's link: 50GB/s,5us or 4Gbit/s,50us")
       ->group("Training");
   std::vector<std::string> names;
   for (const bench::Card& card : bench::cards()) names.push_back(card.name);

@@ -26,11 +26,13 @@ std::string cut(const std::string& text, size_t room) {
 }  // namespace
 
 void print_prediction(const bench::Prediction& p) {
-  fmt::print("  predicted for {}, not measured: {:.4g} ms a step, {:.4g} ms of them launches\n", p.card.name,
-             1000 * p.seconds, 1000 * p.launch_seconds);
-  fmt::print("    {} launches, {} moved, {:.4g} GFLOP; {:.0f} % of the memory's peak, {:.0f} % of the products'\n",
-             p.launches, bytes(p.cost.bytes), 1e-9 * p.cost.flops, 100 * bench::Prediction::memory_share,
-             100 * bench::Prediction::product_share);
+  fmt::print("  predicted for {}, not measured: {:.4g} ms per step, of which {:.4g} ms is launch overhead\n",
+             p.card.name, 1000 * p.seconds, 1000 * p.launch_seconds);
+  fmt::print(
+      "    {} launches, {} memory traffic, {:.4g} GFLOP; at {:.0f} % of peak bandwidth and {:.0f} % of peak matmul "
+      "rate\n",
+      p.launches, bytes(p.cost.bytes), 1e-9 * p.cost.flops, 100 * bench::Prediction::memory_share,
+      100 * bench::Prediction::product_share);
   fmt::print("    {}\n  costliest nodes\n", p.card.doc);
   for (const bench::PredictedKernel& k : first(p.kernels))
     fmt::print("    {:>9.4g} us {:>4} launches {:>10} {:>9.4g} GFLOP  {} {}\n", 1e6 * k.seconds, k.launches,

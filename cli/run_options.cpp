@@ -349,24 +349,24 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   return t;
 }
 
-void RunOptions::check_recompute(const data::Source& set, bool told) const {
+void RunOptions::check_recompute(const data::Source& set, bool verbose) const {
   TrainerOptions options = trainer_options();
   if (options.recompute == 0) return;
   const bool all = options.recompute == all_blocks;
   if (all) options.recompute = 0;
   Graph step =
-      Programs(make_task(set), program_options(options))
+      Programs(make_task(set), options)
           .training(form_of(set, "one", false), part_size(trainer.batch, parts_of(trainer), ranks_of(trainer)));
-  if (all && told && blocks(step).empty())
+  if (all && verbose && blocks(step).empty())
     print_err("--recompute all: {} has no blocks, nothing is recomputed\n", model);
 }
 
 void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data,
-                     bool evaluates, bool told) const {
+                     bool evaluates, bool verbose) const {
   if (memory_budget == 0) return;
   Fit f = tutti::fit(device, task, options, *data.train, evaluates ? data.test.get() : nullptr, memory_budget);
   options.recompute = static_cast<int64_t>(f.blocks.size());
-  if (!told) return;
+  if (!verbose) return;
   if (f.blocks.empty())
     print_err("memory budget {}: the run needs {}, nothing is recomputed\n", bytes_text(memory_budget),
               bytes_text(f.peak));

@@ -39,7 +39,7 @@ struct RunOptions {
   /// Declares them on a subcommand. All but --device, --fallback, --threads, --workers and --prefetch are remembered in
   /// checkpoints.
   void add_to(CLI::App& sub);
-  /// Declares one option of models, of which checkpoints do not know.
+  /// Declares one option of models that checkpoints do not store.
   CLI::Option* add_model_option(CLI::App& sub, const ModelOption& option);
   /// A subcommand's own option that checkpoints remember as well.
   CLI::Option* remember(CLI::Option* option);
@@ -94,13 +94,13 @@ struct RunOptions {
   std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
-  /// Throws Error(invalid) if the model has fewer blocks than --recompute names; `told`: says on stderr if "all" finds
-  /// none.
-  void check_recompute(const data::Source& set, bool told) const;
-  /// Chooses what to recompute so that the run fits into --memory-budget; `told`: what came of it is said on stderr.
+  /// Throws Error(invalid) if the model has fewer blocks than --recompute names; `verbose`: prints to stderr if "all"
+  /// finds none.
+  void check_recompute(const data::Source& set, bool verbose) const;
+  /// Chooses what to recompute so that the run fits into --memory-budget; `verbose`: prints the result to stderr.
   /// The options must have the forms of weights.
   void fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data, bool evaluates,
-           bool told) const;
+           bool verbose) const;
   /// Options for commands that do not train.
   TrainerOptions inference_options() const;
   /// Adds the result of --fallback to a JSON document as "fallback"; nothing without that option.

@@ -133,7 +133,7 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
 
 int TrainCommand::summarize_model() {
   data::Sources data = run.read_data();
-  Programs programs(run.make_task(*data.train), program_options(run.trainer_options(total_steps(*data.train))));
+  Programs programs(run.make_task(*data.train), run.trainer_options(total_steps(*data.train)));
   return print_summary(summarize(programs, form_of(*data.train, "train", false), run.trainer.batch), json);
 }
 

@@ -31,7 +31,6 @@ class TUTTI_API SentencePieces : public Tokenizer {
   std::vector<int32_t> encode(std::string_view text, const std::string& what) const override;
   /// The space before a text remains.
   std::string decode(std::span<const int32_t> tokens) const override;
-  bool puts_space_before() const { return space_before_; }
 
  private:
   struct Symbols;

@@ -9,8 +9,8 @@
 namespace tutti::onnx {
 Model exported_with(HostTensors states, const Task& task, const TrainerOptions& trained, const InputLayout& form,
                     const ExportOptions& options) {
-  Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32,
-                        .normalise = trained.normalise});
+  Programs plain(task, {.normalise = trained.normalise,
+                        .precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32});
   InputLayout fed = form;
   fed.resident = false;
   std::string output = "output";

@@ -190,7 +190,7 @@ void examine_libraries(Area& area) {
     std::string what = fmt::format("{}: {} ({})", k.name, k.without, without_home(why));
     nlohmann::ordered_json facts{{"library", k.name}, {"found", nullptr}, {"reason", without_home(why)}};
     if (k.nvidia && !gpu)
-      area.missing(what, "no NVIDIA GPU is on the PCI bus; with one: " + std::string(k.remedy), facts);
+      area.missing(what, "no NVIDIA GPU was found on the PCI bus. If you install one: " + std::string(k.remedy), facts);
     else if (k.nvidia)
       area.problem(what, k.remedy, facts);
     else

@@ -125,7 +125,7 @@ void check_gradients(const std::string& name, const Values& inputs, const Values
     if (!is_float(inputs[k].dtype()))
       throw invalid(fmt::format("custom_vjp '{}': backward gives a gradient for input {}, which is {}", name, k,
                                 to_string(inputs[k].type())),
-                    "only floats have gradients: give null for it");
+                    "only floating-point inputs have gradients: return null for the others");
     if (gradients[k].type() != inputs[k].type())
       throw invalid(fmt::format("custom_vjp '{}': the gradient of input {} is {}, but the input is {}", name, k,
                                 to_string(gradients[k].type()), to_string(inputs[k].type())),

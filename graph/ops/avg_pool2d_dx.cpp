@@ -38,7 +38,7 @@ Values decompose(const Call& c) {
 
 const OpDef avg_pool2d_dx_op{
     .name = "avg_pool2d_dx",
-    .doc = "the gradient of avg_pool2d: every d shared out evenly among its window; `shape` is that of x",
+    .doc = "gradient of avg_pool2d: each element of d is divided equally among its window; `shape` is the shape of x",
     .inputs = {"d"},
     .results = {"dx"},
     .attrs = with_shape(avg_pool_attrs(), {0, 0, 0, 0}),

@@ -74,9 +74,8 @@ class IterablePasses : public Passes {
     all.loss = losses / static_cast<double>(all.with_loss);
     all.samples_per_second = samples / since(began);
     if (ended() && done_ == 0)
-      throw invalid(fmt::format("the iterable gave no whole batch in epoch {}", pass_),
-                    "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for "
-                    "good");
+      throw invalid(fmt::format("the iterable yielded no complete batch in epoch {}", pass_),
+                    "pass a DataLoader or a list; a generator can be iterated only once");
     return all;
   }
 

@@ -466,7 +466,7 @@ class Training(unittest.TestCase):
         self.assertEqual(frames[-1:], ["breaks"])
         for batches, message in (([(x, y), (x.astype(np.float64) > 0, y)], "'input' of a batch is .*that of the batches before was f32"),
                                  ([(x, y), (x, y + 4)], "label.*[4-7]"), ([(x, y[:5])], "32 samples in 'input' and 5 in 'label'"),
-                                 ([(x, y, y)], "a batch of 3 arrays for the columns input, label"), ([], "gave no whole batch in epoch 1"),
+                                 ([(x, y, y)], "a batch of 3 arrays for the columns input, label"), ([], "yielded no complete batch in epoch 1"),
                                  ([(x[:5], y[:5]), (x, y)], "a batch of 5 samples before the last one"),
                                  ([(np.r_[x, x], np.r_[y, y])], r"64 samples, the trainer's batch is 32: Trainer\(batch=64\)")):
             with self.subTest(message), self.assertRaisesRegex(tutti.InvalidError, message):

@@ -45,7 +45,7 @@ std::array<uint32_t, 2> seed_words(uint64_t seed) {
 }
 
 DeviceModel::DeviceModel(const Device& device, Task task, const TrainerOptions& options)
-    : runner(open(device, options)), options_(options), programs_(std::move(task), program_options(options)) {}
+    : runner(open(device, options)), options_(options), programs_(std::move(task), options) {}
 
 void DeviceModel::load(Checkpoint checkpoint) {
   loaded_ = std::move(checkpoint);

@@ -216,8 +216,9 @@ void NanCheck::restore() {
 }
 
 Graph NanCheck::graph_of(const Run& run) const {
-  ProgramOptions o = model_.programs().options();
-  o.gradient_norm = o.norms = false;  // norms of skipped f16 steps are not finite, but harmless
+  TrainerOptions o = model_.programs().options();
+  o.gradient_norm = false;
+  o.norms_every = 0;  // norms of skipped f16 steps are not finite, but harmless
   Programs programs(model_.programs().task(), o);
   std::map<std::string, QuantForm> forms;
   for (const nn::Parameter& p : model_.declared()->parameters)

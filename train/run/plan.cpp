@@ -178,7 +178,7 @@ InputLayout addressable(InputLayout form, const std::function<bool(const Graph&)
 struct RunPlanner::Impl {
   Impl(const Device& device, Task task, const TrainerOptions& o, const data::Source& train, const data::Source* test)
       : options(o),
-        programs(std::make_unique<Programs>(std::move(task), program_options(o))),
+        programs(std::make_unique<Programs>(std::move(task), o)),
         train(train),
         test(test),
         session(device, session_options(o.device_options, o.precision)),
@@ -195,7 +195,7 @@ struct RunPlanner::Impl {
                   "internal error: the planner cannot switch between accumulated and unaccumulated steps");
     options.accumulate = accumulate;
     options.recompute = recompute;
-    programs = std::make_unique<Programs>(programs->task(), program_options(options));
+    programs = std::make_unique<Programs>(programs->task(), options);
   }
 
   /// Compiles a graph, adds its states and returns the memory that `prepare` would allocate.

@@ -115,7 +115,7 @@ HostTensors evaluation_weights(const std::string& checkpoint, const Task& task, 
                                const InputLayout& form) {
   Checkpoint file = read_checkpoint(checkpoint);
   expect_possible(checkpoint, file);
-  ProgramOptions options = program_options(trained);
+  TrainerOptions options = trained;
   options.frozen = nn::WeightFormat::master;
   const ModelSignature declared = Programs(task, options).declare(form);
   expect_same_model(file, declared);

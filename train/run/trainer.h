@@ -7,80 +7,17 @@
 #include <span>
 
 #include "core/base/export.h"
-#include "core/runtime/selector.h"
 #include "data/dataset.h"
 #include "data/files/checkpoint.h"
 #include "data/source.h"
 #include "train/run/position.h"
 #include "train/run/runner.h"
 #include "train/step/programs.h"
-#include "train/step/schedule.h"
 #include "train/task/tasks.h"
 
 namespace tutti {
 
-class World;
 struct ModelSummary;
-
-struct TUTTI_API TrainerOptions {
-  Optimizer optimizer = Adam{};
-  UpdateFunction update = {};            ///< in place of the optimizer's, whose name alone counts then
-  Schedule schedule = {};                ///< of the learning rate; constant unless given
-  std::optional<Plateau> plateau = {};   ///< in addition to the schedule; updated by Trainer::report_validation_loss
-  double clip_norm = 0, clip_value = 0;  ///< gradient clipping; 0: off
-  double ema = 0;                        ///< decay of the moving average of weights used by evaluation; 0: none
-  std::vector<ParameterGroup> groups = {};
-  /// LoRA adapters for Linear modules; all other parameters are frozen.
-  std::optional<nn::Lora> lora = {};
-  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< storage format of frozen weights
-  /// Of the weights to load, for nn::WeightFormat::file, by parameter. RunPlanner needs them; a Trainer takes them from
-  /// the weights.
-  std::map<std::string, QuantForm> forms = {};
-  bool inference = false;  ///< freezes all weights: train() throws
-  int64_t batch = 64;
-  int64_t accumulate = 1;  ///< parts in which this process computes its share of a batch
-  /// Order of the sum of gradients over parts: "fast", or "ordered": one binary tree over the parts of all ranks, so
-  /// that N ranks with A parts each give the same bits as one rank with N x A parts.
-  std::string reduce = "fast";
-  /// The ranks that train together (core/world/world.h): every rank makes the same calls with the same data, and
-  /// computes its share of each batch and evaluation. Null: one process.
-  std::shared_ptr<World> world = {};
-  /// "none": every rank updates all parameters. "optimizer": each rank updates some, keeps only their optimizer state,
-  /// and sends them to the others.
-  std::string shard = "none";
-  int64_t planned_ranks = 1, planned_rank = 0;  ///< for RunPlanner: the world of a run that is not started yet
-  int64_t recompute = 0;  ///< blocks, from the first, whose activations are recomputed (ProgramOptions::recompute)
-  /// Whether the sets that a rank hands to train() are its own: a step takes batch / ranks samples from each.
-  bool local_batches = false;
-  bool local_evaluation = false;  ///< whether each rank evaluates the sets handed to it by itself
-  bool mixed = false;             ///< whether the ranks' devices differ; Trainer sets it
-  bool keep_last = false;         ///< train on the last, smaller batch of an epoch too, with a program of its own
-  bool balance = false;           ///< weights each class by samples / (classes * samples of the class) in training
-  uint64_t seed = 1;
-  int64_t eval_batch = 256;
-  uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
-  int workers = -1;      ///< threads that read fed batches; 0: the training thread; -1: the data set's default
-  int64_t prefetch = 0;  ///< batches read ahead; 0: two per thread
-  /// Augmentation of the column "input" of training batches on the host, such as "crop:4,flip" (data/transforms).
-  std::string augment = {};
-  /// Normalization of the model's input images. Checkpoints store it; load() refuses one with other numbers.
-  std::optional<nn::Normalise> normalise = {};
-  double mixup = 0;                                        ///< alpha of nn::Mixup, for classifiers of images; 0: off
-  std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
-  Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
-  Precision precision = Precision::f32;
-  LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale overrides `initial`
-  /// Profiles the kernels of some steps (train/run/profile.h). train() throws Error(declined) if the device cannot.
-  std::shared_ptr<Profiler> profiler = {};
-  bool gradient_norm = false;  ///< also reads the global gradient norm of every step
-  int64_t norms_every = 0;     ///< steps between two reads of every parameter's norms; 0: never
-  /// Whether a NotFinite names the node that produced the first non-finite value. The states are copied to the host
-  /// from time to time (at most 5 % of the time); on failure, a few seconds of steps are replayed with the same
-  /// samples, which the source must be able to read again.
-  bool nan_check = false;
-  /// Losses may be NaN or infinite, as in PyTorch: a run fails only if a parameter is.
-  bool nan_losses = false;
-};
 
 /// 2-norms of a step's gradients (before clipping) and weights (before the update), by parameter.
 struct TUTTI_API Norms {
@@ -121,8 +58,6 @@ class TUTTI_API NotFinite : public Error {
   int64_t step;
 };
 
-/// The ProgramOptions for these options.
-TUTTI_API ProgramOptions program_options(const TrainerOptions& options);
 /// "int8", "int4" or "file". Throws Error(invalid) for another text.
 TUTTI_API nn::WeightFormat parse_quantize(const std::string& text);
 /// Throws Error(invalid) if an option is out of range.

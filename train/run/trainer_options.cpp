@@ -38,24 +38,4 @@ nn::WeightFormat parse_quantize(const std::string& text) {
   throw invalid_option("quantize", text, "unknown", "use int8, int4 or file");
 }
 
-ProgramOptions program_options(const TrainerOptions& o) {
-  return {.optimizer = o.optimizer,
-          .update = o.update,
-          .precision = o.precision,
-          .loss_scaling = o.loss_scaling,
-          .clip_norm = o.clip_norm,
-          .clip_value = o.clip_value,
-          .ema = o.ema,
-          .lora = o.lora,
-          .groups = o.groups,
-          .frozen = o.frozen,
-          .forms = o.forms,
-          .inference = o.inference,
-          .normalise = o.normalise,
-          .mixup = o.mixup,
-          .recompute = o.recompute,
-          .gradient_norm = o.gradient_norm,
-          .norms = o.norms_every > 0};
-}
-
 }  // namespace tutti

@@ -273,10 +273,10 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
   Values& d = b.gradients;
   if (scaler) scaler->unscale(d);
   Value norm;  // global gradient norm
-  if (options_.gradient_norm || options_.norms) {
+  if (options_.gradient_norm || options_.norms_every > 0) {
     Graph::Scope scope(g, "norm", Phase::bookkeeping);
     if (options_.gradient_norm) norm = global_norm(d);
-    if (options_.norms) expose_norms(g, b.parameters, d);
+    if (options_.norms_every > 0) expose_norms(g, b.parameters, d);
   }
   {
     Graph::Scope scope(g, "clip", Phase::update);

@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "core/base/export.h"
-#include "train/step/optimizer.h"
-#include "train/step/precision.h"
+#include "train/step/options.h"
 #include "train/task/sampler.h"
 #include "train/task/task.h"
 
@@ -32,45 +31,6 @@ constexpr double no_loss = std::numeric_limits<float>::lowest();
 /// end in one launch.
 constexpr int64_t large_gradient = 1 << 14;
 
-/// Value of ProgramOptions::recompute for all blocks of the model, even if it has none.
-constexpr int64_t all_blocks = std::numeric_limits<int64_t>::max();
-
-/// Properties of the parameters whose names match a pattern ("*.bias", "transformer.wte.*").
-struct TUTTI_API ParameterGroup {
-  std::string pattern;
-  std::optional<bool> decay = {};
-  std::optional<double> lr_scale = {};
-  std::optional<bool> frozen = {};
-};
-
-/// The update of a custom optimizer: sets the next value of every parameter and of its own states, as
-/// apply_optimizer() does.
-using UpdateFunction = std::function<void(Graph& g, const std::vector<nn::Parameter>& parameters,
-                                          const Values& gradients, Value lr, Value step)>;
-
-/// Options shared by all programs of a run.
-struct TUTTI_API ProgramOptions {
-  Optimizer optimizer = Adam{};
-  UpdateFunction update = {};  ///< in place of the optimizer's
-  Precision precision = Precision::f32;
-  LossScaling loss_scaling = {};         ///< for f16
-  double clip_norm = 0, clip_value = 0;  ///< gradient clipping; 0: off
-  double ema = 0;  ///< decay of the moving average of weights used by evaluation and prediction; 0: no average
-  std::optional<nn::Lora> lora = {};        ///< LoRA adapters for Linear modules; all other parameters are frozen
-  std::vector<ParameterGroup> groups = {};  ///< override the modules' properties; later groups override earlier ones
-  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< storage format of frozen weights
-  std::map<std::string, QuantForm> forms = {};  ///< of the weights to load, for nn::WeightFormat::file, by parameter
-  bool inference = false;                       ///< freezes all weights
-  std::optional<nn::Normalise> normalise = {};  ///< normalization of the model's input images
-  double mixup = 0;                             ///< alpha of nn::Mixup; 0: off
-  /// Number of blocks, from the first, recomputed in the backward pass: see recompute(). Training programs throw
-  /// Error(invalid) if the model has fewer.
-  int64_t recompute = 0;
-  bool gradient_norm = false;     ///< writes the global gradient norm before clipping to the ring "gradient_norms"
-  bool norms = false;             ///< outputs 2-norms per trained parameter: "norm.gradient.NAME", "norm.weight.NAME"
-  bool expose_gradients = false;  ///< outputs the gradients of trained parameters, f32: "gradient.NAME"
-};
-
 /// Parameters, buffers, metrics and output of a task, for columns of given types.
 struct TUTTI_API ModelSignature {
   std::vector<nn::Parameter> parameters, buffers;
@@ -81,10 +41,10 @@ struct TUTTI_API ModelSignature {
 
 class TUTTI_API Programs {
  public:
-  explicit Programs(Task task, ProgramOptions options = {}) : task_(std::move(task)), options_(std::move(options)) {}
+  explicit Programs(Task task, TrainerOptions options = {}) : task_(std::move(task)), options_(std::move(options)) {}
   const Task& task() const { return task_; }
-  const ProgramOptions& options() const { return options_; }
-  /// Sets ProgramOptions::forms, before the first program.
+  const TrainerOptions& options() const { return options_; }
+  /// Sets TrainerOptions::forms, before the first program.
   void keep_forms(std::map<std::string, QuantForm> forms) { options_.forms = std::move(forms); }
 
   /// Builds the model and returns its signature. Throws Error(invalid) for a parameter or buffer with a reserved name,
@@ -138,10 +98,10 @@ class TUTTI_API Programs {
   nn::Builder builder(Graph& g, bool training, Value seed = {}, Value step = {}) const;
   nn::Builder evaluator(Graph& g, Value seed = {}, Value step = {}) const;
   Task task_;
-  ProgramOptions options_;
+  TrainerOptions options_;
 };
 
-/// Name of the state with a parameter's average (ProgramOptions::ema).
+/// Name of the state with a parameter's average (TrainerOptions::ema).
 TUTTI_API std::string average_state(const std::string& parameter);
 
 /// Whether the name is reserved for the run's own states in checkpoints: "optimizer.…", "step", "seed", the loss scale

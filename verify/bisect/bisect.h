@@ -58,7 +58,7 @@ struct BisectSide {
 struct BisectResult {
   std::array<BisectSide, 2> sides;
   int64_t steps = 0;              ///< steps done
-  size_t nodes = 0;               ///< nodes judged per step, over both devices
+  size_t nodes = 0;               ///< nodes compared per step, over both devices
   std::vector<Finding> findings;  ///< at most one per side
 };
 

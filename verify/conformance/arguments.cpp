@@ -18,7 +18,7 @@ void check(PluginUnderTest& plugin, Findings& f) {
   };
   refused("check of no session", nullptr, &p.get(), verdicts.data());
   refused("check of no program", s.get(), nullptr, verdicts.data());
-  refused("check without a place for the verdicts", s.get(), &p.get(), nullptr);
+  refused("check with a null verdicts array", s.get(), &p.get(), nullptr);
   succeed(f, "check", [&](TuttiError* e) { return t.check(s.get(), &p.get(), verdicts.data(), silent, e); });
   for (uint8_t v : verdicts)
     if (v > 1) f.add(fmt::format("check: a verdict is {}, expected 0 or 1", v));

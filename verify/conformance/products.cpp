@@ -182,7 +182,7 @@ Checks product_checks() {
   return {
       {"product.shapes", "products of one row, of many, transposed and long agree with the float64 reference", shapes},
       {"product.batches", "the leading dimensions of products broadcast", batches},
-      {"product.special", "products, bias and ReLU hand NaN and infinity on", special},
+      {"product.special", "matmul, bias and ReLU propagate NaN and infinity", special},
       {"product.denormals", "denormal f32 numbers are kept", denormals, false},
       {"product.sessions", "two sessions at a time keep their scratch memory apart", sessions},
       {"product.devices", "every device of the plugin computes", devices},

@@ -19,11 +19,11 @@ struct LockstepOptions {
   /// Called between steps; returning true stops with the results so far.
   std::function<bool()> stop = {};
   bool stopped() const { return stop && stop(); }
-  /// Modifies a device's states before they are judged, to test that the comparison fails.
+  /// Modifies a device's states before they are compared, to test that the comparison fails.
   std::function<void(int64_t step, parity::Tensors& states)> tamper = {};
 };
 
-/// The result of one device. Every step starts from the reference's state. Three things are judged:
+/// The result of one device. Every step starts from the reference's state. Three things are compared:
 /// - The loss: within 1e-5 max(1, |loss|).
 /// - Every gradient and buffer: its relative error in the 2-norm is at most 1e-3. If its norm is smaller than 1e-3 of
 ///   the norm of all gradients (buffers), because terms cancel, the error is relative to that. A near tie in a max pool

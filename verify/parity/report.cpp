@@ -40,7 +40,7 @@ std::string others(const Cell& c) {
   };
   add(c.unsupported, "unsupported");
   add(c.expected, c.expected == 1 ? "expected failure" : "expected failures");
-  add(c.no_room, "without room");
+  add(c.no_room, "skipped: not enough memory");
   return text;
 }
 
@@ -160,8 +160,8 @@ std::string html(const Report& report) {
          unsupported = report.count(Outcome::unsupported);
   page += fmt::format(
       "<h1>Parity</h1>\n<p class=\"sum\"><b class=\"pass\">{} passed</b><b class=\"{}\">{} failed</b>"
-      "<b class=\"{}\">{} unsupported</b><b class=\"none\">{} expected failures</b><b class=\"none\">{} without "
-      "room</b> seed {}</p>\n",
+      "<b class=\"{}\">{} unsupported</b><b class=\"none\">{} expected failures</b><b class=\"none\">{} skipped: "
+      "not enough memory</b> seed {}</p>\n",
       pass, fail ? "fail" : "none", fail, unsupported ? "fail" : "none", unsupported, report.count(Outcome::expected),
       report.count(Outcome::no_room), report.seed);
   page +=
