@@ -14,12 +14,17 @@
 #include "graph/lower/compile.h"
 #include "graph/lower/cost_estimate.h"
 #include "graph/lower/split.h"
-#include "train/step/options.h"
 
 namespace tutti {
 
 /// Device memory that a plugin may use to measure kernels while a run's graphs compile.
 constexpr uint64_t tuning_bytes = uint64_t{1} << 30;
+
+/// Handling of nodes that the device declines and that have no decomposition.
+enum class Fallback {
+  none,  ///< an error that lists them all
+  cpu,   ///< they run on the CPU: on the best other device of kind cpu that accepts them, else on the reference
+};
 
 /// Nodes that run on fallback devices, and the copies that this requires.
 struct TUTTI_API FallbackReport {
@@ -29,6 +34,7 @@ struct TUTTI_API FallbackReport {
 };
 
 class Runner;
+class Profiler;
 
 /// A graph (a training step, an evaluation step, an initialization) compiled for a runner, which it must not outlive.
 class TUTTI_API CompiledGraph {

@@ -17,6 +17,7 @@ namespace tutti {
 
 class Profiler;
 class World;
+enum class Fallback;
 
 /// Value of TrainerOptions::recompute for all blocks of the model, even if it has none.
 constexpr int64_t all_blocks = std::numeric_limits<int64_t>::max();
@@ -33,12 +34,6 @@ struct TUTTI_API ParameterGroup {
 /// apply_optimizer() does.
 using UpdateFunction = std::function<void(Graph& g, const std::vector<nn::Parameter>& parameters,
                                           const Values& gradients, Value lr, Value step)>;
-
-/// Handling of nodes that the device declines and that have no decomposition.
-enum class Fallback {
-  none,  ///< an error that lists them all
-  cpu,   ///< they run on the CPU: on the best other device of kind cpu that accepts them, else on the reference
-};
 
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
@@ -87,7 +82,7 @@ struct TUTTI_API TrainerOptions {
   std::optional<nn::Normalise> normalise = {};
   double mixup = 0;                                        ///< alpha of nn::Mixup, for classifiers of images; 0: off
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
-  Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
+  Fallback fallback = {};                                  ///< for nodes that the device declines
   Precision precision = Precision::f32;
   LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale overrides `initial`
   /// Profiles the kernels of some steps (train/run/profile.h). train() throws Error(declined) if the device cannot.
