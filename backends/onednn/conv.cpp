@@ -153,8 +153,7 @@ KernelPtr forward_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
                                                       {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                                       {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, pd.bias_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_forward(pd), arguments, pd.scratchpad_desc(), used,
-                                                  c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, used, c.threads);
   kernel->in = {layout_of(pd.src_desc(), {dtype, g.images()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
   kernel->out = {layout_of(pd.dst_desc(), {dtype, g.result()})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
@@ -196,11 +195,11 @@ KernelPtr dx_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
                                                  allow_empty);
                           }));
   auto kernel = std::make_unique<PrimitiveKernel>(
-      dnnl::convolution_backward_data(pd),
+      pd,
       std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()},
                                              {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                              {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}},
-      pd.scratchpad_desc(), used, c.threads);
+      used, c.threads);
   kernel->in = {layout_of(pd.diff_dst_desc(), {dtype, g.result()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
   kernel->out = {layout_of(pd.diff_src_desc(), {dtype, g.images()})};
   return judged("conv2d_dx", c, g, std::move(kernel), dtype);
@@ -240,8 +239,7 @@ KernelPtr make_dw(const NodeView& c, DType dtype) {
                                                       {DNNL_ARG_DIFF_DST, false, 1, pd.diff_dst_desc()},
                                                       {DNNL_ARG_DIFF_WEIGHTS, true, 0, pd.diff_weights_desc()}};
   if (c.sums_gradient) arguments.push_back({DNNL_ARG_DIFF_BIAS, true, 1, pd.diff_bias_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_backward_weights(pd), arguments,
-                                                  pd.scratchpad_desc(), used, c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, used, c.threads);
   kernel->in = {layout_of(pd.src_desc(), {dtype, c.in(0).shape}),
                 layout_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
   kernel->out = {layout_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};

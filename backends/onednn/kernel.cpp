@@ -75,22 +75,24 @@ void FunctionKernel::bind(std::span<void* const> in, std::span<void* const> out,
 
 // ---- primitives
 
-PrimitiveKernel::PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments,
-                                 const Desc& scratchpad, int threads, int session_threads)
-    : primitive_(primitive),
+PrimitiveKernel::PrimitiveKernel(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments, int threads,
+                                 int session_threads)
+    : pd_(pd),
       arguments_(std::move(arguments)),
-      scratchpad_(scratchpad),
+      scratchpad_(pd.scratchpad_desc()),
       threads_(threads),
       session_threads_(session_threads) {
-  scratch = scratchpad.get_size();
-  const_dnnl_primitive_desc_t made_by = nullptr;
-  const char* text = nullptr;
-  if (dnnl_primitive_get_primitive_desc(primitive.get(), &made_by) == dnnl_success &&
-      dnnl_primitive_desc_query(made_by, dnnl_query_impl_info_str, 0, &text) == dnnl_success && text)
-    implementation = text;
+  scratch = scratchpad_.get_size();
+  implementation = pd.impl_info_str();
+}
+
+void PrimitiveKernel::generate() {
+  ThreadScope scope(threads_);
+  primitive_ = dnnl::primitive(pd_.get());
 }
 
 void PrimitiveKernel::bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) {
+  if (!primitive_) generate();
   for (const Argument& a : arguments_) memories_.emplace_back(a.desc, engine(), a.result ? out[a.slot] : in[a.slot]);
   for (size_t k = 0; k < arguments_.size(); ++k) bound_.push_back({arguments_[k].id, memories_[k].get()});
   if (scratchpad_.get_size() == 0) return;
@@ -154,9 +156,8 @@ KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to
   ThreadScope scope(used);
   dnnl::reorder::primitive_desc pd(engine(), source, engine(), target, attributes());
   auto kernel = std::make_unique<PrimitiveKernel>(
-      dnnl::reorder(pd),
-      std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_FROM, false, 0, source}, {DNNL_ARG_TO, true, 0, target}},
-      pd.scratchpad_desc(), used, threads);
+      pd, std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_FROM, false, 0, source}, {DNNL_ARG_TO, true, 0, target}},
+      used, threads);
   kernel->in = {from};
   kernel->out = {to};
   return kernel;
@@ -176,11 +177,15 @@ const std::vector<Entry>& kernel_list() {
   return list;
 }
 
+sdk::NodeError failed(uint32_t node, std::string_view name, const dnnl::error& e) {
+  return {node, e.status == dnnl_out_of_memory ? Code::no_memory : Code::compile,
+          fmt::format("{}: oneDNN: {}", name, e.what()), "use a smaller batch or model"};
+}
+
 KernelPtr make_kernel(const Entry& entry, const NodeView& c) try {
   return entry.make(c);
 } catch (const dnnl::error& e) {
-  throw sdk::NodeError(c.number, e.status == dnnl_out_of_memory ? Code::no_memory : Code::compile,
-                       fmt::format("{}: oneDNN: {}", entry.name, e.what()), "use a smaller batch or model");
+  throw failed(c.number, entry.name, e);
 }
 
 KernelPtr try_make(const Entry& entry, const NodeView& c) try { return entry.make(c); } catch (const dnnl::error&) {

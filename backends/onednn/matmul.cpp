@@ -83,7 +83,7 @@ KernelPtr make_product(const NodeView& c, DType t) {
   std::vector<PrimitiveKernel::Argument> arguments = {
       {DNNL_ARG_SRC, false, 0, p.a}, {DNNL_ARG_WEIGHTS, false, 1, p.b}, {DNNL_ARG_DST, true, 0, p.y}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, p.bias});
-  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::matmul(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, used, c.threads);
   for (size_t k = 0; k < 2; ++k) kernel->in.push_back(plain_layout({t, c.in(k).shape}));
   kernel->out = {plain_layout({t, c.out(0).shape})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));

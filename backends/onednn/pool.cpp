@@ -77,8 +77,7 @@ KernelPtr make_forward(const NodeView& c) {
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
   if (index) arguments.push_back({DNNL_ARG_WORKSPACE, true, 1, pd.workspace_desc()});
-  auto kernel =
-      std::make_unique<PrimitiveKernel>(dnnl::pooling_forward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, used, c.threads);
   kernel->in = {layout_of(pd.src_desc(), c.in(0))};
   kernel->out = {layout_of(pd.dst_desc(), y)};
   if (index) kernel->out.push_back(layout_of(pd.workspace_desc(), {DType::i32, g.pooled()}));
@@ -129,8 +128,7 @@ KernelPtr make_backward(const NodeView& c) {
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()},
                                                       {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}};
   if (max) arguments.push_back({DNNL_ARG_WORKSPACE, false, 1, pd.workspace_desc()});
-  auto kernel =
-      std::make_unique<PrimitiveKernel>(dnnl::pooling_backward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, used, c.threads);
   kernel->in = {layout_of(pd.diff_dst_desc(), c.in(0))};
   if (max) kernel->in.push_back(layout_of(pd.workspace_desc(), c.in(1)));
   kernel->out = {layout_of(pd.diff_src_desc(), c.out(0))};
