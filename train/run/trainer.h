@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/base/export.h"
+#include "core/runtime/selector.h"
 #include "data/dataset.h"
 #include "data/files/checkpoint.h"
 #include "data/source.h"
