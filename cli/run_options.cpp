@@ -77,6 +77,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   all["optimizer"] = optimizer;
   if (all.contains("tokenizer")) all["tokenizer"] = tokenizer;  // that of the model's folder or file
   if (options_.contains("schedule")) all["schedule"] = text("schedule");
+  if (all.contains("dropout")) all["dropout"] = fmt::format("{}", model_values.net.dropout);
   if (options_.contains("epochs")) all["epochs"] = std::to_string(epochs);
   if (steps > 0) all.erase("epochs");
   if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
@@ -249,6 +250,7 @@ void RunOptions::complete() {
                          "give the model's tokenizer: --tokenizer hf:FOLDER or bpe:FOLDER");
   if (!named("epochs") && !named("steps")) epochs = size.epochs;
   if (!named("schedule")) texts.at("schedule") = size.schedule;
+  if (!named("dropout")) model_values.net.dropout = size.dropout;
   auto typed = options_.find("batch");
   if (trainer.batch == 0 && (typed == options_.end() || typed->second->empty()))
     trainer.batch = fixed_batch().value_or(size.batch);

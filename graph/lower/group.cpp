@@ -177,16 +177,18 @@ class Scheduler {
 
   /// The next ready elementwise node of the same shape and phase that comes next anyway or reads values of the chain.
   uint32_t find_next(uint32_t head, const Chain& chain) const {
+    auto reads = [&](uint32_t k) {
+      return std::ranges::any_of(node(k).inputs, [&](ValueId i) { return chain.made.contains(i); });
+    };
     auto fits = [&](uint32_t k) {
       uint32_t reader = keys_[k].before;
-      if (reader != k && (waits_[reader] > 1 || keys_[k].gradient)) return false;  // it will join its reader
+      bool waits = waits_[reader] > 1 && !reads(k);
+      if (reader != k && (waits || keys_[k].gradient)) return false;  // it will join its reader
       return node(k).op->elementwise() && part(node(k)) == part(node(head)) && shape(k) == shape(head);
     };
     if (!ready_.empty() && fits(ready_.begin()->node)) return ready_.begin()->node;
     for (uint32_t k : chain.readers) {
-      const auto& inputs = node(k).inputs;
-      bool reads = std::any_of(inputs.begin(), inputs.end(), [&](ValueId i) { return chain.made.contains(i); });
-      if (reads && ready_.contains(keys_[k]) && fits(k)) return k;
+      if (reads(k) && ready_.contains(keys_[k]) && fits(k)) return k;
     }
     return none;
   }

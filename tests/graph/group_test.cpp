@@ -5,7 +5,9 @@
 #include "graph/eval.h"
 #include "graph/lower/group.h"
 #include "graph/ops.h"
+#include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
+#include "graph/passes/simplify.h"
 #include "graph/verify.h"
 #include "train/step/optimizer.h"
 
@@ -70,6 +72,18 @@ TEST(Group, LargeGradientsAreWidenedByTheOptimizer) {
     for (const TuttiGroup& each : r.groups)
       if (count_of(r, each, select_op) > 0) update = &each;
     EXPECT_EQ(update && count_of(r, *update, cast_op) > 0, n > 8) << n;
+  }
+}
+
+/// Both factors of a product wait for each other: neither may end the pass.
+TEST(Group, ChainsTheGradientOfGelu) {
+  for (const char* form : {"none", "tanh"}) {
+    Graph g;
+    Value x = g.feed("x", {DType::f32, {4, 3}}), d = g.feed("d", {DType::f32, {4, 3}});
+    g.set_state("dx", gradients({gelu(x, form)}, {d}, {x})[0]);
+    Grouped r = group(dce(cse(simplify(g))));
+    ASSERT_EQ(r.groups.size(), 1u) << form;
+    EXPECT_EQ(r.groups[0].count, r.graph.nodes().size()) << form;
   }
 }
 

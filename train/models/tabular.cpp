@@ -111,7 +111,8 @@ const ModelDef tabular_model{
                .eval_batch = 256,
                .lr = 3e-3,
                .epochs = 30,
-               .schedule = "one_cycle"},
+               .schedule = "one_cycle",
+               .dropout = 0.2},
               {.name = "tiny", .doc = "one hidden layer of 8", .batch = 8, .eval_batch = 8}},
     .build = task,
     .synthetic =

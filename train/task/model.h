@@ -35,6 +35,7 @@ struct TUTTI_API ModelSize {
   bool fixed = false;                 ///< this size accepts no options
   int64_t epochs = 1;                 ///< default length of a run
   std::string schedule = "constant";  ///< default schedule of the learning rate
+  double dropout = 0;                 ///< default of the option dropout
 };
 
 /// A model that commands can train: a record in train/models, or a description file.

@@ -41,7 +41,7 @@ std::vector<ModelOption> records() {
        "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus", S::listed,
        [](const O& o) { nn::activation(o.net.activation); }},
       {"dropout", "Model", +[](O& o) -> double& { return o.net.dropout; },
-       "Dropout probability after each hidden layer, in [0, 1)", S::listed,
+       "Dropout probability after each hidden layer, in [0, 1); the model's default unless given", S::listed,
        [](const O& o) {
          if (!(o.net.dropout >= 0 && o.net.dropout < 1))
            throw invalid_option("dropout", o.net.dropout, "must be in [0, 1)");
