@@ -265,4 +265,5 @@ NOT = {
 }
 
 # No core operators either, of which PyTorch's OpInfo has samples.
-MORE = ("lgamma", "digamma", "polygamma", "erfinv", "erfc", "logaddexp", "bucketize", "mvlgamma", "hypot", "special_erfcx", "i0")
+MORE = ("lgamma", "digamma", "polygamma", "erfinv", "erfc", "logaddexp", "bucketize", "mvlgamma", "hypot", "special_erfcx", "i0",
+        "diagonal_scatter", "index_reduce", "put")

@@ -73,10 +73,14 @@ def elementwise():
     for base in (0.0, 1.0, 2.0):
         case(f"{base} ** x", lambda x, base=base: base ** x, [0.0, 1.0, -1.0, 2.0])
     case("pow", torch.pow, [0.0, 0.0, 0.0, 2.0, 1.0], [0.0, 2.0, -1.0, 0.0, -1.0])
-    for name in ("maximum", "minimum", "atan2", "xlogy", "logaddexp", "div", "mul"):
+    for name in ("maximum", "minimum", "fmax", "fmin", "copysign", "atan2", "xlogy", "logaddexp", "div", "mul"):
         case(name, getattr(torch, name), *PAIRS)
     case("xlogy of 0", torch.xlogy, [0.0, 0.0, 1.0], [2.0, 0.5, 2.0])
     case("atan2 signs", torch.atan2, [0.0, -0.0, 0.0, -0.0, 1e-30], [0.0, 0.0, -0.0, -1.0, 1e-30])
+    for name in ("fmax", "fmin"):
+        case(f"{name} NaN", getattr(torch, name), [NAN, NAN, 1.0, INF], [NAN, 1.0, NAN, NAN])
+    case("ldexp", lambda x: torch.ldexp(x, torch.tensor([0, 1, -2, 3, 5])), PAIRS[0])
+    case("copysign signs", torch.copysign, [0.0, -0.0, 2.0, -2.0], [-0.0, 0.0, -0.0, 0.0])
     case("where", lambda x: torch.where(x > 0, x, 0 * x), LINE)
     case("logit", lambda x: torch.logit(x, 0.125), [0.0, 0.125, 0.5, 0.875, 1.0])
 
@@ -102,6 +106,18 @@ def reductions():
         case(f"{op} equal", getattr(torch, op), [0.0, 0.0])
     case("sort", lambda x: x.sort(dim=1, stable=True).values * torch.tensor([1.0, 2.0, 3.0]), TIES)
     case("topk", lambda x: x.topk(1, 1).values, [[2.0, 1.0, 2.0], [1.0, 3.0, 2.0]])
+    unknown, weights = [[1.0, NAN, 3.0, NAN, 2.0], [2.0, 2.0, 1.0, 3.0, 2.0], [NAN, NAN, NAN, NAN, NAN]], torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+    for op in ("cummax", "cummin"):
+        case(f"{op} NaN", lambda t, op=op: getattr(torch, op)(t, 1)[0] * weights, unknown)
+        case(f"{op} ties", lambda t, op=op: getattr(torch, op)(t, 0)[0], TIES)
+        case(f"{op} index", lambda t, op=op: getattr(torch, op)(t, 1)[1] + 0 * t, unknown[1:2])
+    for op in ("median", "nanmedian"):
+        case(f"{op} NaN", lambda t, op=op: getattr(torch, op)(t, 1)[0], unknown[:1])
+        case(f"{op} NaN all", getattr(torch, op), unknown)
+        case(f"{op} ties all", getattr(torch, op), TIES)
+    case("kthvalue NaN", lambda t: torch.stack([t.kthvalue(k, 1)[0] for k in (1, 2, 3)]), unknown[:1])
+    case("mode", lambda t: t.mode(1)[0], [[2.0, 1.0, 2.0, 1.0, 3.0], [0.0, -0.0, 1.0, 2.0, 0.0]])
+    case("logcumsumexp", lambda t: t.logcumsumexp(1), [[0.0, -INF, 0.0, 1.0], [0.0, 0.0, 2.0, -INF]])
     infinite = [[-INF, 0.0, 1.0], [0.0, 1.0, 2.0]]
     for op in ("logsumexp", "softmax", "log_softmax", "amax", "amin", "max"):
         case(f"{op} infinite", lambda t, op=op: (lambda y: y[0] if isinstance(y, tuple) else y)(getattr(torch, op)(t, 1))[..., -1:], infinite)

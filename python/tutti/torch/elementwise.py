@@ -78,6 +78,24 @@ def minimum(c, a, b):
     return ops.minimum(*promoted(a, b))
 
 
+@aten("fmax.default")
+def fmax(c, a, b):
+    return _beside_nan(ops.maximum, a, b)
+
+
+@aten("fmin.default")
+def fmin(c, a, b):
+    return _beside_nan(ops.minimum, a, b)
+
+
+def _beside_nan(op, a, b):
+    """op(a, b); where one is NaN, the other one."""
+    a, b = promoted(a, b)
+    if not is_float(a):
+        return op(a, b)
+    return ops.select(_is_nan(b), a, ops.select(_is_nan(a), b, op(a, b)))
+
+
 @aten("atan2.default")
 def atan2(c, a, b):
     return ops.atan2(*(_float(x) for x in promoted(a, b)))
@@ -135,6 +153,28 @@ def sinc(c, x):
     zero = ops.equal(_float(x), 0)
     turn = ops.select(zero, _float(x).like(1), _float(x) * math.pi)
     return ops.select(zero, turn.like(1), ops.sin(turn) / turn)
+
+
+@aten("signbit.default")
+def signbit(c, x):
+    """Of -0, too."""
+    if not is_float(x):
+        return ops.less(x, 0)
+    zero = ops.equal(x, 0)
+    return ops.logical_or(ops.less(x, 0), ops.logical_and(zero, ops.less(1 / ops.select(zero, x, x.like(1)), 0)))
+
+
+@aten("copysign.Tensor", "copysign.Scalar")
+def copysign(c, a, b):
+    """Of a 0 the gradient is 0."""
+    a, b = (_float(x) for x in promoted(a, b))
+    size = ops.select(ops.equal(a, 0), a.like(0), ops.abs(a))
+    return ops.select(signbit(c, b), ops.neg(size), size)
+
+
+@aten("ldexp.Tensor")
+def ldexp(c, a, b):
+    return ops.mul(*promoted(a, ops.pow(*promoted(_float(b).like(2), _float(b)))))
 
 
 @aten("round.default", "round.decimals")
@@ -303,6 +343,57 @@ def bitwise_xor(c, a, b):
     return ops.logical_and(ops.logical_or(a, b), bitwise_not(c, ops.logical_and(a, b)))  # bitwise, of integers
 
 
+_BITS = {"torch.uint8": 8, "torch.int8": 8, "torch.int16": 16, "torch.int32": 32}
+
+
+def _two_to(k, most):
+    """2^k of an integer k in [0, most], as a sum that tells its range; 1 below, the last power above."""
+    power = k.like(1)
+    for j in range(1, most + 1):
+        term = 2 ** (j - 1) if j < 32 else 0
+        power = power + ops.select(ops.less_equal(k.like(j), k), k.like(term), k.like(0))
+    return power
+
+
+@aten("__lshift__.Tensor", "__lshift__.Scalar", "bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar", "bitwise_left_shift.Scalar_Tensor")
+def left_shift(c, a, k):
+    """By as many bits as the type has, or by a negative number, it gives 0."""
+    bits = _BITS.get(str(c.dtype), 64)
+    a = cast(a, "i32") if isinstance(a, Value) else a
+    if isinstance(k, Value):
+        k = cast(k, "i32")
+        y = ops.mul(*promoted(a, _two_to(k, min(bits, 32) - 1)))
+        y = ops.select(ops.logical_and(ops.less_equal(k.like(0), k), ops.less(k, k.like(bits))), y, y.like(0))
+    elif 0 <= k < bits:
+        y = a * (-2**31 if bits == 32 and k == 31 else 2**k)
+    else:
+        y = a * 0
+    if bits < 32:
+        low = 0 if str(c.dtype) == "torch.uint8" else 2**(bits - 1)  # what reaches the sign bit is negative
+        y = ops.logical_and(y + low, 2**bits - 1) - low
+    return cast(y, "u8") if str(c.dtype) == "torch.uint8" else y
+
+
+@aten("__rshift__.Tensor", "__rshift__.Scalar", "bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "bitwise_right_shift.Scalar_Tensor")
+def right_shift(c, a, k):
+    """Rounded down; by more bits than the type has, or by a negative number, it gives the sign, 0 or -1."""
+    a = cast(a, "i32") if isinstance(a, Value) else k.graph.full("i32", float(a), [])
+    sign = ops.select(ops.less(a, 0), a.like(-1), a.like(0))
+    if isinstance(k, Value):
+        k = cast(k, "i32")
+        inside = ops.logical_and(ops.less_equal(k.like(0), k), ops.less(k, k.like(31)))
+        power = _two_to(k, 30)
+    elif 0 <= k < 31:
+        power = a.like(2**k)
+    else:
+        return cast(sign, "u8") if str(c.dtype) == "torch.uint8" else sign
+    below = ops.less(a, 0)
+    y = _core.div(*promoted(ops.select(below, -1 - a, a), power), "trunc")
+    y = ops.select(below, -1 - y, y)
+    y = ops.select(inside, y, sign) if isinstance(k, Value) else y
+    return cast(y, "u8") if str(c.dtype) == "torch.uint8" else y
+
+
 @aten("logical_not.default")
 def logical_not(c, x):
     return ops.logical_not(cast(x, "bool"))
@@ -317,6 +408,10 @@ def bitwise_not(c, x):
 
 @aten("isnan.default")
 def isnan(c, x):
+    return _is_nan(x)
+
+
+def _is_nan(x):
     return ops.logical_not(ops.equal(x, x))
 
 

@@ -93,6 +93,14 @@ def scatter_reduce(c, x, dim, index, updates, reduce, include_self=True):
     return ops.reshape(ops.select(hit, over(table, axes=[dim + 1]), x), shape=shape)
 
 
+@aten("index_reduce.default")
+def index_reduce(c, x, dim, index, source, reduce, include_self=True):
+    dim %= max(1, len(x.shape))
+    index = ops.reshape(index, shape=[index.shape[0] if index.shape and d == dim else 1 for d in range(max(1, len(source.shape)))])
+    index = ops.broadcast(index, shape=list(source.shape) or [1])
+    return scatter_reduce(c, x, dim, index, source, {"mean": "mean", "prod": "prod", "amax": "amax", "amin": "amin"}[reduce], include_self)
+
+
 @aten("masked_scatter.default")
 def masked_scatter(c, x, mask, source):
     """The mask's n-th true place takes the source's n-th element."""
@@ -173,6 +181,12 @@ def index_put(c, x, indices, values, accumulate=False):
         y = ops.reshape(rows, shape=list(y.shape))
     order = used + [d for d in range(len(x.shape)) if d not in used]
     return y if order == sorted(order) else ops.transpose(y, perm=[order.index(d) for d in range(len(order))])
+
+
+@aten("put.default")
+def put(c, x, index, source, accumulate=False):
+    flat = [ops.reshape(v, shape=[-1]) for v in (x, index, source)]
+    return ops.reshape(index_put(c, flat[0], [flat[1]], flat[2], accumulate), shape=list(x.shape))
 
 
 @aten("embedding.default")

@@ -4,9 +4,11 @@ import math
 import numpy as np
 
 from tutti import _core, ops
+from tutti._core import Value
 from tutti.errors import InvalidError
 from tutti.torch.reductions import dtype_name
 from tutti.torch.registry import aten, cast, promoted
+from tutti.torch.shapes import detach
 
 
 @aten("mm.default", "bmm.default")
@@ -418,3 +420,38 @@ def randn(c, *_, **__):
     seed, step = c.random()
     a, b = (ops.random_bits(seed, step, shape=c.shape, stream=c.stream() + i) for i in (0, 1))
     return ops.normal(a, b)
+
+
+@aten("normal.Tensor_Tensor", "normal.Tensor_float", "normal.float_Tensor", "normal.float_float")
+def normal(c, mean, std, *_, **__):
+    """Neither argument has a gradient, as in PyTorch."""
+    y = randn(c) * (detach(c, std) if isinstance(std, Value) else std)
+    return y + (detach(c, mean) if isinstance(mean, Value) else mean)
+
+
+@aten("randint.default", "randint.low", "randint_like.default", "randint_like.low_dtype")
+def randint(c, *args, **__):
+    low, high = ([0, *[a for a in args if isinstance(a, int)]])[-2:]
+    if high - low > 2**24:
+        raise InvalidError(f"random integers of {high - low} values, of which 24 bits are drawn", "draw several smaller ones")
+    y = cast(ops.floor(rand(c) * (high - low)), "i32")
+    return cast(ops.minimum(y, high - low - 1) + low, dtype_name(c.dtype))
+
+
+@aten("multinomial.default")
+def multinomial(c, weights, count, replacement=False, generator=None):
+    """Indices in proportion to the weights: those of the largest logarithms with Gumbel noise."""
+    w = cast(weights, "f32")
+    c.check(ops.logical_and(ops.less_equal(0, ops.min(w)), ops.less(0, ops.min(ops.sum(w, axes=[len(w.shape) - 1])))),
+            "multinomial with weights that are negative, or whose sum is not above 0")
+    if replacement:
+        w = ops.broadcast(ops.reshape(w, shape=[*w.shape[:-1], 1, w.shape[-1]]), shape=[*w.shape[:-1], count, w.shape[-1]])
+    elif count > 1:
+        some = ops.sum(cast(ops.less(0, w), "i32"), axes=[len(w.shape) - 1])
+        c.check(ops.less_equal(count, ops.min(some)), "multinomial without replacement of more samples than weights above 0")
+    seed, step = c.random()
+    drawn = ops.uniform(ops.random_bits(seed, step, shape=list(w.shape), stream=c.stream()))
+    keys = ops.log(w) - ops.log(ops.neg(ops.log(ops.maximum(drawn, 2.0**-25))))
+    if replacement or count == 1:
+        return ops.reshape(ops.argmax(keys, axes=[len(keys.shape) - 1]), shape=c.shape)
+    return ops.sort(keys, axis=-1, descending=1, count=count)[1]

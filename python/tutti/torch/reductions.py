@@ -4,7 +4,8 @@ import math
 import numpy as np
 
 from tutti import _core, ops
-from tutti.torch.registry import aten, axes_of, cast
+from tutti.custom import custom_vjp
+from tutti.torch.registry import aten, axes_of, cast, is_float
 
 DTYPES = {"torch.float32": "f32", "torch.float64": "f64", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int32": "i32",
           "torch.int64": "i32", "torch.int16": "i32", "torch.int8": "i32", "torch.uint8": "u8", "torch.bool": "bool"}
@@ -85,12 +86,16 @@ def prod(c, x, dim=None, keepdim=False, dtype=None):
 
 @aten("any.default", "any.dim", "any.dims")
 def any_(c, x, dim=None, keepdim=False):
+    if 0 in x.shape:
+        return x.graph.full(dtype_name(c.dtype), 0.0, c.shape)
     y = ops.max(cast(cast(x, "bool"), "i32"), axes=axes_of(dim, len(x.shape)), keep=int(keepdim))
     return cast(y, "bool")
 
 
-@aten("all.default", "all.dim")
+@aten("all.default", "all.dim", "all.dims")
 def all_(c, x, dim=None, keepdim=False):
+    if 0 in x.shape:
+        return x.graph.full(dtype_name(c.dtype), 1.0, c.shape)
     y = ops.min(cast(cast(x, "bool"), "i32"), axes=axes_of(dim, len(x.shape)), keep=int(keepdim))
     return cast(y, "bool")
 
@@ -185,3 +190,140 @@ def _sorted(x, dim, descending, count=-1):
     return ops.sort(x, axis=dim, descending=int(descending), count=count)
 
 
+# ---- elements by their rank: values and gradients by the index, which of equal elements is the first's, unless it is said otherwise
+
+def _not_nan(x):
+    return ops.equal(x, x)
+
+
+def _whole(x):
+    """(an axis in place of none, whether that is so)."""
+    return (x, False) if x.shape else (ops.reshape(x, shape=[1]), True)
+
+
+def _taken(c, x, index, axis, keepdim=True):
+    """The elements at an index i32[..., 1, ...], and the index itself, in the result's shape."""
+    value = ops.take_along_axis(x, index, axis=axis)
+    return (value, index) if keepdim else (ops.reshape(value, shape=c.shape), ops.reshape(index, shape=c.shape))
+
+
+def _running(c, x, dim, better):
+    """The best element so far, in as many rounds as the axis has bits: of equal ones the last, and NaN before all others."""
+    x, alone = _whole(x)
+    axis, rank = dim % len(x.shape), len(x.shape)
+    n, best = x.shape[axis], x
+    at = ops.broadcast(ops.iota(graph=x.graph, shape=[1] * axis + [n] + [1] * (rank - axis - 1), axis=axis), shape=list(x.shape))
+
+    def part(v, first, last):
+        starts, stops = [0] * rank, list(x.shape)
+        starts[axis], stops[axis] = first, last
+        return ops.slice(v, starts=starts, stops=stops, strides=[1] * rank)
+
+    step = 1
+    while step < n:
+        (old, old_at), (new, new_at) = ((part(best, *ends), part(at, *ends)) for ends in ((0, n - step), (step, n)))
+        later = better(old, new)
+        if is_float(x):
+            later = ops.logical_or(ops.logical_not(_not_nan(new)), ops.logical_and(_not_nan(old), later))
+        best = ops.concat([part(best, 0, step), ops.select(later, new, old)], axis=axis)
+        at = ops.concat([part(at, 0, step), ops.select(later, new_at, old_at)], axis=axis)
+        step *= 2
+    return _taken(c, x, at, axis, not alone)
+
+
+@aten("cummax.default")
+def cummax(c, x, dim):
+    return _running(c, x, dim, lambda old, new: ops.less_equal(old, new))
+
+
+@aten("cummin.default")
+def cummin(c, x, dim):
+    return _running(c, x, dim, lambda old, new: ops.less_equal(new, old))
+
+
+def _median_at(x, axis, skips_nan):
+    """Where the median along an axis is, i32[..., 1, ...]: the lower one of two."""
+    n, order = x.shape[axis], ops.sort(x, axis=axis)[1]
+    if not is_float(x):
+        at = ops.broadcast(x.graph.full("i32", float((n - 1) // 2), []), shape=[1 if d == axis else m for d, m in enumerate(x.shape)])
+    else:  # NaN is behind all others
+        numbers = ops.sum(cast(_not_nan(x), "i32"), axes=[axis], keep=1)
+        at = ops.maximum(numbers - 1, 0)
+        at = _core.div(at, at.like(2), "floor") if skips_nan else ops.select(ops.less(numbers, n), ops.minimum(numbers, n - 1), numbers.like((n - 1) // 2))
+    return ops.take_along_axis(order, at, axis=axis)
+
+
+@custom_vjp
+def _shared(x, value):
+    """The value, whose gradient all elements share that are equal to it."""
+    return value
+
+
+def _shared_backward(residuals, d):
+    x, value = residuals
+    here = ops.equal(x, value)
+    if is_float(x):
+        here = ops.logical_or(here, ops.logical_not(ops.logical_or(_not_nan(x), _not_nan(value))))
+    here = cast(here, x.dtype)
+    return here * (d / ops.sum(here)), None
+
+
+_shared.defvjp(lambda x, value: (value, (x, value)), _shared_backward)
+
+
+def _median(c, x, skips_nan):
+    flat = ops.reshape(x, shape=[-1])
+    value = ops.reshape(ops.take_along_axis(flat, _median_at(flat, 0, skips_nan), axis=0), shape=[])
+    return _shared(flat, value) if is_float(x) else value
+
+
+@aten("median.default")
+def median(c, x):
+    return _median(c, x, False)
+
+
+@aten("nanmedian.default")
+def nanmedian(c, x):
+    return _median(c, x, True)
+
+
+@aten("median.dim")
+def median_dim(c, x, dim, keepdim=False):
+    x = _whole(x)[0]
+    axis = dim % len(x.shape)
+    return _taken(c, x, _median_at(x, axis, False), axis, False)
+
+
+@aten("nanmedian.dim")
+def nanmedian_dim(c, x, dim, keepdim=False):
+    x = _whole(x)[0]
+    axis = dim % len(x.shape)
+    return _taken(c, x, _median_at(x, axis, True), axis, False)
+
+
+@aten("kthvalue.default")
+def kthvalue(c, x, k, dim=-1, keepdim=False):
+    x = _whole(x)[0]
+    axis = dim % len(x.shape)
+    order = ops.sort(x, axis=axis, count=k)[1]
+    starts, stops = [0] * len(x.shape), list(order.shape)
+    starts[axis] = k - 1
+    return _taken(c, x, ops.slice(order, starts=starts, stops=stops, strides=[1] * len(x.shape)), axis, False)
+
+
+@aten("mode.default")
+def mode(c, x, dim=-1, keepdim=False):
+    """The smallest of the values that occur most often, at the last place where it does."""
+    x = _whole(x)[0]
+    axis, rank = dim % len(x.shape), len(x.shape)
+    if is_float(x):
+        c.check(ops.equal(ops.min(cast(_not_nan(x), "i32")), 1), "mode of a tensor with NaN, of which PyTorch's result depends on the order")
+    values, order = ops.sort(x, axis=axis)
+    n = x.shape[axis]
+    at = ops.broadcast(ops.iota(graph=x.graph, shape=[1] * axis + [n] + [1] * (rank - axis - 1), axis=axis), shape=list(x.shape))
+    before = ops.pad(ops.slice(values, starts=[0] * rank, stops=[m - (d == axis) for d, m in enumerate(x.shape)], strides=[1] * rank),
+                     low=[int(d == axis) for d in range(rank)], high=[0] * rank, interior=[0] * rank, value=0.0)
+    begin = ops.select(ops.logical_and(ops.less(at.like(0), at), ops.equal(before, values)), at.like(0), at)  # of a run of equal values
+    begin = _running(c, begin, axis, lambda old, new: ops.less_equal(old, new))[0]
+    place = ops.reshape(ops.argmax(at - begin, axes=[axis]), shape=[1 if d == axis else m for d, m in enumerate(x.shape)])
+    return _taken(c, x, ops.take_along_axis(order, place, axis=axis), axis, False)

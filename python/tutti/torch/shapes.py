@@ -259,6 +259,20 @@ def diagonal(c, x, offset=0, dim1=0, dim2=1):
     return ops.gather(flat, at, axis=len(flat.shape) - 1)
 
 
+@aten("diagonal_scatter.default")
+def diagonal_scatter(c, x, source, offset=0, dim1=0, dim2=1):
+    """x with a diagonal replaced."""
+    rank = len(x.shape)
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    order = [d for d in range(rank) if d not in (dim1, dim2)] + [dim1, dim2]
+    row, col = (ops.iota(graph=x.graph, shape=[1 if d != axis else x.shape[d] for d in range(rank)], axis=axis) for axis in (dim1, dim2))
+    here = ops.equal(col, row + offset)
+    first, count = max(0, -offset), source.shape[-1]
+    spread = ops.reshape(ops.pad(cast(source, x.dtype), low=[0] * (rank - 2) + [first], high=[0] * (rank - 2) + [x.shape[dim1] - first - count],
+                                 interior=[0] * (rank - 1), value=0.0), shape=[*(x.shape[d] for d in order[:-1]), 1])
+    return ops.select(here, ops.transpose(spread, perm=[order.index(d) for d in range(rank)]), x)
+
+
 # ---- conversions
 
 @aten("_to_copy.default", "to.dtype", "to.device", "to.dtype_layout", "type_as.default")

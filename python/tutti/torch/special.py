@@ -5,6 +5,7 @@ from tutti import _core, ops
 from tutti._core import Value
 from tutti.errors import InvalidError
 from tutti.torch.registry import aten, cast, is_float, promoted
+from tutti.torch.shapes import slice_along
 
 # Lanczos' approximation of the gamma function for float32 (g of 6 terms), as the coefficients of two polynomials.
 _G = 1.428456135094165802001953125
@@ -177,6 +178,17 @@ def logaddexp(c, a, b):
     same = ops.equal(high, low)  # infinities, too
     apart = ops.select(same, low.like(0), low - high)
     return high + ops.log1p(ops.exp(apart))
+
+
+@aten("logcumsumexp.default")
+def logcumsumexp(c, x, dim):
+    """In as many rounds as the axis has bits."""
+    y = _float(x)
+    step, n = 1, x.shape[dim] if x.shape else 1
+    while step < n:
+        y = ops.concat([slice_along(y, dim, 0, step), logaddexp(c, slice_along(y, dim, step, n), slice_along(y, dim, 0, n - step))], axis=dim)
+        step *= 2
+    return y
 
 
 # ---- places among sorted numbers
