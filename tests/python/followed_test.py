@@ -1,12 +1,16 @@
 """State that Python holds outside of a module's tensors: hooks, classes, collections, globals, closures. A step of tutti.from_torch follows
 what changes between calls, and refuses what forward itself changes. PyTorch is the judge."""
+import array
 import copy
+import ctypes
 import dataclasses
+import datetime
 import functools
 import itertools
 import os
 import random
 import sys
+import time
 import types
 import unittest
 import warnings
@@ -245,6 +249,27 @@ class Followed(Faithful):
                 module.table["gain"] = 1
                 step(X, Y)
 
+    def test_clocks_and_memory(self):
+        """A clock that is asked in vain; bytes that the loop changes; whether autograd is on."""
+        class Timed(Two):
+            def __init__(self):
+                super().__init__()
+                self.memory = array.array("d", [1.0])
+
+            def between(self, h):
+                began = time.perf_counter()
+                h = (h if torch.is_grad_enabled() else h * 3).tanh() * self.memory[0]
+                return h if time.perf_counter() - began < 1e6 else h * 2
+
+        def changes(m, i):
+            m.memory[0] = 1.0 + i
+
+        step, twin = self.beside(Timed, between=changes, steps=2)
+        with torch.no_grad():
+            torch.testing.assert_close(step.predict(X), twin.eval()(X), rtol=1e-4, atol=1e-5)
+        with torch.inference_mode():
+            self.assertAlmostEqual(step.evaluate(X * 1, Y * 1), F.cross_entropy(twin(X), Y).item(), delta=1e-5)
+
     def test_the_look_costs_little(self):
         """Of a hundred modules less Python than a function call for each."""
         module = nn.Sequential(*[nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU()) for _ in range(25)])
@@ -269,7 +294,7 @@ class Refused(Faithful):
 
                 def __init__(self):
                     super().__init__()
-                    self.kept, self.table, self.options = [], {}, Options()
+                    self.kept, self.table, self.options, self.n = [], {}, Options(), 0
 
             Changing.between = between
             return Changing
@@ -307,9 +332,18 @@ class Refused(Faithful):
             self.kept.append(1)
             return Reverse.apply(h) * len(self.kept)
 
+        def by_its_dict(self, h):
+            self.__dict__["n"] += 1
+            return h * self.n
+
+        def another_dict(self, h):
+            self.table = {"n": self.table.get("n", 0) + 1}
+            return h * self.table["n"]
+
         for between, said in ((appends, "changes 'kept'"), (records, "changes 'kept'"), (counts, r"changes 'table\['n'\]'"), (remembers, r"'table\['h'\]'"),
                               (of_the_class, "changes 'Changing.calls'"), (of_its_collection, r"'Changing.tables\['calls'\]'"),
-                              (of_an_object, "changes 'options.gain'"), (with_its_backward_pass, "changes 'kept'")):
+                              (of_an_object, "changes 'options.gain'"), (with_its_backward_pass, "changes 'kept'"),
+                              (by_its_dict, "attribute 'n'.*from 0 to 1"), (another_dict, "attribute 'table'.*from {} to {'n': 1}")):
             with self.subTest(between.__name__):
                 self.refused(f"forward .*{said}.*buffer", module(between))
 
@@ -334,6 +368,10 @@ class Refused(Faithful):
             a += 1
             return float(a[0])
 
+        def risen(a):
+            a[0] += 1
+            return float(a[0])
+
         def named(o):
             o.n = getattr(o, "n", 0) + 1
             return o.n
@@ -345,6 +383,11 @@ class Refused(Faithful):
                                       ("cycle", lambda: itertools.cycle([1.0, 2.0]), next, goes_on), ("count", itertools.count, next, goes_on),
                                       ("list", lambda: iter([1.0, 2.0, 3.0]), next, goes_on), ("generator", counted, next, goes_on),
                                       ("array", lambda: np.zeros(2), raised, "changes the array 'held'"),
+                                      ("bytearray", lambda: bytearray(2), risen, "changes the bytes of 'held'"),
+                                      ("ctypes", lambda: (ctypes.c_int * 2)(), risen, "changes the bytes of 'held'"),
+                                      ("clock", lambda: time, lambda t: time.time() % 7, r"computes with the time \(time\).*input"),
+                                      ("date", lambda: 0, lambda d: datetime.date.today().toordinal() % 10, r"the time \(date.today\)"),
+                                      ("entropy", lambda: 0, lambda r: random.Random().random(), "the system's random numbers .*torch.rand"),
                                       ("namespace", types.SimpleNamespace, named, "changes 'held'")):
             with self.subTest(name):
                 self.refused(said, module(held, ask))

@@ -61,6 +61,32 @@ class Wide(unittest.TestCase):
                   lambda i: i.clamp(-5, 9) * 100000000, lambda i: ~i // 2):
             self.exact(f, big)
 
+    def test_shifts(self):
+        x, k, bits = torch.tensor([1, -1, 100, 5, 7, -128]), torch.tensor([7, 3, 1, -1, 40, 0]), torch.arange(8)
+        kinds = torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64
+
+        def shifted(i, k):
+            return torch.stack([i << k, i >> k, i << 3, i >> 2, i >> 40, 5 >> k, i << 70]).long().flatten()
+
+        def all_of(wide, small, *x):
+            packed = [(wide[:, None] >> bits & 1).flatten(), (small[:, None] % 2 << bits).sum(1)]
+            return torch.cat([*packed, *(shifted(*x[n:n + 2]) for n in range(0, len(x), 2))])
+
+        for few in (kinds[:3], kinds[3:4], kinds[4:]):
+            wide = torch.tensor([0, 5, 255, 2147483647, -2147483648] if torch.int32 in few else [0])
+            within = (lambda t: t.clamp(-26, 26)) if torch.int64 in few else lambda t: t
+            self.exact(all_of, wide, torch.tensor([0, 5]), *(within(t).to(kind) for kind in few for t in (x, k)))
+        self.refused(r"lshift.*produces integers outside", lambda i: i << 20, torch.tensor([5000]))
+        self.refused(r"lshift.*constant 1099511627776", lambda i: i << 40, torch.tensor([0]))
+
+    def test_by_rank(self):
+        def all_of(i):
+            of = [i.cummax(1)[0], i.cummin(0)[1], i.median(), *i.median(1), i.kthvalue(2, 0)[0], *torch.cat([i, i[:, 1:3]], 1).mode(1), i.fmax(i.flip(0)),
+                  i[:0].any() | (i[:0] > 0).all(), (i[:0] > 0).all(0), i[[True, False]], i[:, [False, True, True, False]], i[0, np.array([True, False] * 2)]]
+            return torch.cat([y.long().flatten() for y in of])
+
+        self.exact(all_of, torch.tensor([[3, 1, 2, 9], [4, 8, 7, 5]]))
+
     def test_what_leaves_32_bits_names_op_place_and_number(self):
         product = r"input0 123456 of sample 2 is outside \[.*mul.Tensor at .*of int64, produces integers outside"
         self.refused(product, lambda i: (i * 1000003) % 97, torch.tensor([1, 5, 123456]))

@@ -2,6 +2,7 @@
 back, and what is refused. PyTorch is the judge."""
 import collections
 import copy
+import functools
 import os
 import sys
 import unittest
@@ -113,6 +114,9 @@ class Variants(Followed):
         hooked = optim.SGD(m.parameters(), lr=1)
         hooked.register_step_pre_hook(lambda *_: None)
         refused("hooks on its step", hooked)
+        replaced = optim.SGD(m.parameters(), lr=1)
+        replaced.step = functools.wraps(replaced.step)(lambda *_: None)
+        refused("step was replaced", replaced)
 
 
 class Settings(Followed):

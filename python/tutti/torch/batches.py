@@ -1,4 +1,6 @@
 """Batches of PyTorch's tensors as sources of the engine."""
+import functools
+
 import torch
 from torch.utils import _pytree as pytree
 
@@ -18,11 +20,25 @@ def share(tensors):
         t.data.copy_(given.view(flat.dtype).reshape(t.shape))
 
 
+def outside_inference_mode(method):
+    """The method, outside of torch.inference_mode(), whose tensors no trace takes."""
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        with torch.inference_mode(False):
+            return method(*args, **kwargs)
+    return call
+
+
+def plain(x):
+    """A tensor that a trace takes."""
+    return x.clone() if isinstance(x, torch.Tensor) and x.is_inference() else x
+
+
 class Batches:
     """One source for each kind and combination of shapes. Inputs that are no tensors are those of the example, for good."""
 
     def __init__(self, inputs):
-        self.inputs, self._sources = inputs, {}
+        self.inputs, self._sources = pytree.tree_map(plain, inputs), {}
 
     def source(self, inputs, targets=(), kind="train"):
         """The batch as a source."""

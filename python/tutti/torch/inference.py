@@ -6,7 +6,7 @@ import torch
 from tutti.data import as_array
 from tutti.errors import InvalidError
 from tutti.tasks import task
-from tutti.torch.batches import Batches
+from tutti.torch.batches import Batches, outside_inference_mode
 from tutti.torch.step import NARROW, as_tuple, checked_module, checked_options
 from tutti.torch.traced import TracedModule
 from tutti.torch.values import in_engine
@@ -33,6 +33,7 @@ def compile(module, example_inputs, device="auto", **options):  # noqa: A001  (b
 class Inference:
     """A module's forward, compiled for a device; see tutti.compile."""
 
+    @outside_inference_mode
     def __init__(self, module, example_inputs, device, options):
         checked_module(module, device)
         if unknown := [k for k in options if k not in _OPTIONS]:
@@ -67,7 +68,7 @@ class Inference:
         if why:
             if self._begun and not self._told:
                 self._told = True
-                warnings.warn(f"{why} changed: the module is traced and compiled again, as at every such change to come", stacklevel=3)
+                warnings.warn(f"{why} changed: the module is traced and compiled again, as at every such change to come", stacklevel=4)
             self._trainer.close()
             self._traced.forget()
             self._open()
@@ -80,6 +81,7 @@ class Inference:
                     self._begun = False  # it starts from what the module holds
             self._look()
 
+    @outside_inference_mode
     def __call__(self, *inputs):
         """What the module gives for one batch: tensors of the host, in its own structure."""
         if len(inputs) != len(self._batches.inputs):

@@ -13,7 +13,7 @@ from tutti.errors import InvalidError
 from tutti.torch.known import with_known
 from tutti.torch.outputs import layout
 from tutti.torch.reasons import quiet, untraceable
-from tutti.torch.trace import Assigned, decompositions, guards, unreadable
+from tutti.torch.trace import Assigned, decompositions, guards, same_graph, timeless, unreadable
 
 
 @dataclasses.dataclass
@@ -78,17 +78,22 @@ def trace(module, loss, inputs, targets, narrow, judge):
     return _joint(made, signature, whole, left)
 
 
-def _made(whole, module, args, left, again=False):
+def _made(whole, module, args, left):
     """The joint graph, its signature, and the attributes that forward sets to tensors, besides those that are known."""
-    with (quiet(), unreadable(left, InvalidError), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)):
-        try:
-            with guards(whole) as found:
-                return *_traced(whole, args), [(m, name) for m, name, _ in found.values()]
-        except Assigned as e:  # what happens at a first call alone does not matter
-            if again:
-                e.undo()
-                raise
-    return _made(whole, module, args, left, True)
+    def trace(ahead, again=False):
+        with (quiet(), unreadable(left, InvalidError), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)):
+            try:
+                with guards(whole, ahead) as (found, clocks):
+                    made, signature = _traced(whole, args)
+                return made, clocks, signature, [(m, name) for m, name, _ in found.values()]
+            except Assigned as e:  # what happens at a first call alone does not matter
+                if again:
+                    e.undo()
+                    raise
+        return trace(ahead, True)
+
+    made, _, signature, found = timeless(trace, same_graph)
+    return made, signature, found
 
 
 def _traced(whole, args):

@@ -1,5 +1,6 @@
 """torch.optim objects: what their groups say at each step, their updates in the graph, their states there and back."""
 import dataclasses
+import os
 
 import numpy as np
 import torch
@@ -38,6 +39,19 @@ KINDS["AdamW"] = KINDS["Adam"]
 OF_OURS = {"AdamW": "Adamw", "NAdam": "Nadam", "RAdam": "Radam", "RMSprop": "Rmsprop"}  # what checkpoints call them
 # Of no effect on what is computed, or read elsewhere.
 IGNORED = {"lr", "betas", "foreach", "fused", "capturable", "maximize", "initial_accumulator_value"}
+
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+def _is_pytorchs(optimizer):
+    """Whether its step() is PyTorch's own, which schedulers wrap."""
+    step = vars(optimizer).get("step", type(optimizer).step)
+    while step is not None:
+        if not getattr(getattr(step, "__code__", None), "co_filename", "").startswith(_TORCH):
+            return False
+        step = getattr(step, "__wrapped__", None)
+    return True
 
 
 class Followed:
@@ -79,6 +93,9 @@ class Followed:
         found = []
         if self.optimizer._optimizer_step_pre_hooks or self.optimizer._optimizer_step_post_hooks:
             raise InvalidError("the optimizer has hooks on its step, which from_torch does not call", "remove them")
+        if not _is_pytorchs(self.optimizer):
+            raise InvalidError("the optimizer's step was replaced by another function, which from_torch does not call",
+                               "use the optimizer as it is: del optimizer.step")
         for g in self.optimizer.param_groups:
             for name in self._unknown:
                 if g.get(name):

@@ -4,6 +4,7 @@ import sys
 import traceback
 import types
 
+import numpy as np
 import torch
 import torch.distributions
 import torch.utils.checkpoint
@@ -135,10 +136,36 @@ def without_looks_at_data():
             return True
         return truth
 
-    with (patched(torch, "isfinite", told_finite), patched(torch.Tensor, "all", all_finite), patched(torch.Tensor, "__bool__", decided),
+    def compared(original):
+        def every(error_type, cond, message=None):
+            check(torch._is_all_true(cond), str(message() if callable(message) else message or "a check of the module does not hold"))
+        return every
+
+    with (patched(torch, "_check_tensor_all_with", compared), patched(torch, "isfinite", told_finite), patched(torch.Tensor, "all", all_finite), patched(torch.Tensor, "__bool__", decided),
           patched(torch.distributions.distribution, "_all_true_or_runtime_assert", asserted), patched(torch._C._nn, "cross_entropy_loss", cross_entropy),
           patched(torch.nn.modules.transformer, "_detect_is_causal_mask", lambda original: lambda mask, is_causal=None, size=None: bool(is_causal))):
         yield
+
+
+def lists():
+    """A list of bools as an index is its true places: of a tensor that is made of it a trace would not know how many there are."""
+    def places(x, size):
+        if isinstance(x, np.ndarray) and x.dtype == bool and x.ndim == 1:
+            x = x.tolist()
+        if isinstance(x, list) and x and all(isinstance(b, bool) for b in x) and len(x) == size:
+            return [i for i, b in enumerate(x) if b]
+        return x
+
+    def make(original):
+        def getitem(self, index):
+            parts = index if isinstance(index, tuple) else (index,)
+            if any(isinstance(p, (list, np.ndarray)) for p in parts) and all(isinstance(p, (int, slice, list, np.ndarray)) for p in parts) and len(
+                    parts) <= self.dim():
+                parts = tuple(places(p, n) for p, n in zip(parts, self.shape))
+                index = parts if isinstance(index, tuple) else parts[0]
+            return original(self, index)
+        return getitem
+    return patched(torch.Tensor, "__getitem__", make)
 
 
 def moves():

@@ -7,13 +7,14 @@ import functools
 import os
 import pickle
 import random
-import sys
-import sysconfig
 import types
 import warnings
 
 import numpy as np
 import torch
+
+from tutti.torch.clocks import clocks_of
+from tutti.torch.packages import installed, installed_file
 
 PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size))
 COLLECTIONS = (dict, list, set, collections.deque)
@@ -21,21 +22,7 @@ NUMBERS = (bool, int, float, complex)
 PART = "what belongs to "
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OWN = frozenset(torch.nn.Module().__dict__)  # of PyTorch itself
-_PACKAGES = tuple({os.path.realpath(p) + os.sep for p in (*(sysconfig.get_path(k) for k in ("stdlib", "purelib", "platlib")),
-                                                          os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))})
 _NOT_CALLED = frozenset(("__init__", "__new__", "__del__", "__repr__", "__reduce__", "__getstate__", "__setstate__"))
-
-
-@functools.lru_cache(None)
-def _installed_file(path):
-    return os.path.realpath(path).startswith(_PACKAGES)
-
-
-def _installed(name):
-    """Whether a Python module belongs to an installed package, or to Python itself."""
-    module = sys.modules.get(name)
-    path = getattr(module, "__file__", None)
-    return name in sys.builtin_module_names or (path is not None and _installed_file(path))
 
 
 def _names(code):
@@ -50,11 +37,13 @@ def _names(code):
 
 class Reads:
     """`owners`: (path, collection or namespace) whose whole contents count; `places`: (path, function that gives the value, value);
-    `tensors`: by path, those that are neither parameters nor buffers of the roots; `modules`: (path, module); `sources`: (path, function
-    that says how far it is) of generators of random numbers and of iterators."""
+    `tensors`: by path, those that are neither parameters nor buffers of the roots; `arrays`, `bytes`: NumPy's, and other memory;
+    `modules`: (path, module); `sources`: (path, function that says how far it is) of generators of random numbers and of iterators;
+    `clocks`: (namespace, name)."""
 
     def __init__(self, roots):
         self.owners, self.places, self.tensors, self.arrays, self.modules, self.caches, self.sources = [], [], {}, [], [], [], []
+        self.bytes, self.clocks = [], []
         self._seen, self._classes, self._todo = {}, set(), collections.deque()
         for path, root in roots.items():
             if isinstance(root, torch.nn.Module):
@@ -134,6 +123,8 @@ class Reads:
             self.sources.append((path, functools.partial(_position, v)))
         elif isinstance(v, os._Environ):
             self.owners.append((path, v._data))
+        elif held(v) is not None:
+            self.bytes.append((path, v))
         elif hasattr(v, "cache_clear") and hasattr(v, "__wrapped__"):
             self.caches.append(v)
             self._todo.append((path, v.__wrapped__))
@@ -143,7 +134,7 @@ class Reads:
     def _object(self, path, v):
         """Of an installed package's object, such as a configuration, plain attributes count, and how many it has; of any other one all."""
         held = getattr(v, "__dict__", {})
-        if _installed(type(v).__module__):
+        if installed(type(v).__module__):
             self.places += [(path, functools.partial(len, held), len(held))] if isinstance(held, dict) else []
             self.places += [(f"{path}.{k}", functools.partial(_got, held, k), x) for k, x in held.items() if type(x) in PLAIN and isinstance(k, str)]
             return
@@ -161,14 +152,14 @@ class Reads:
                 continue
             self._classes.add(c)
             self.owners.append((f"{c.__name__}.", vars(c)))
-            if _installed(c.__module__):
+            if installed(c.__module__):
                 continue
             for k, v in vars(c).items():
                 if not k.startswith("__") or (isinstance(v, types.FunctionType) and k not in _NOT_CALLED):
                     self._item(f"{c.__name__}.{k}", vars(c), k, v)
 
     def _function(self, f):
-        if _installed_file(f.__code__.co_filename):
+        if installed_file(f.__code__.co_filename):
             return
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             try:
@@ -179,12 +170,13 @@ class Reads:
             self._todo.append((name, value))
         self._todo += [(f.__name__, x) for x in (f.__defaults__, f.__kwdefaults__, f.__dict__) if x]
         found, names = _names(f.__code__)
+        self.clocks += clocks_of(f.__globals__, found & f.__globals__.keys(), names)
         for name in sorted(found & f.__globals__.keys()):
             value = f.__globals__[name]
             self.places.append((name, functools.partial(f.__globals__.get, name, GONE), value))
             if value is os and names & {"environ", "getenv"}:
                 self._todo.append(("os.environ", os.environ))
-            if isinstance(value, types.ModuleType) and not _installed(value.__name__):
+            if isinstance(value, types.ModuleType) and not installed(value.__name__):
                 for k in names & vars(value).keys():
                     self.places.append((f"{name}.{k}", functools.partial(vars(value).get, k, GONE), vars(value)[k]))
                     self._todo.append((f"{name}.{k}", vars(value)[k]))
@@ -192,6 +184,14 @@ class Reads:
 
 
 GONE = object()
+
+
+def held(x):
+    """What an object holds as memory of its own, such as a bytearray, an array or one of ctypes; None: nothing."""
+    try:
+        return memoryview(x).tobytes() if not isinstance(x, np.generic) else None
+    except (TypeError, ValueError, BufferError):
+        return None
 
 
 def _drawn(generator):

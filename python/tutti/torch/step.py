@@ -9,7 +9,7 @@ from tutti.data import as_array
 from tutti.errors import InvalidError
 from tutti.ranks import world
 from tutti.tasks import task
-from tutti.torch.batches import Batches, share
+from tutti.torch.batches import Batches, outside_inference_mode, plain, share
 from tutti.torch.optimizers import Followed
 from tutti.torch.outputs import Checks
 from tutti.torch.traced import TracedModule
@@ -104,6 +104,7 @@ def _scaled(options):
 class Step:
     """One training step of a module, compiled for a device; see from_torch."""
 
+    @outside_inference_mode
     def __init__(self, module, example_inputs, loss, optimizer, device, options):
         checked_module(module, device)
         self.module, self.loss = module, loss
@@ -215,7 +216,7 @@ class Step:
         old, weights, carried = self._trainer, {}, {}
         if old._core.states and not self._told and not self._stale:
             self._told = True
-            warnings.warn(f"{why} changed: the step is traced and compiled again, as at every such change to come", stacklevel=4)
+            warnings.warn(f"{why} changed: the step is traced and compiled again, as at every such change to come", stacklevel=5)
         steps, skipped, updates = old.steps or self._done, 0, None
         if old._core.states:
             updates = int(old._core.read(Followed.COUNT)) if Followed.COUNT in old._core.kept else None
@@ -299,7 +300,7 @@ class Step:
     def _judged(self, targets):
         """The targets' dtypes are those of the first."""
         if not self._traced.targets:
-            self._traced.targets = tuple(torch.as_tensor(t) for t in targets)
+            self._traced.targets = tuple(plain(torch.as_tensor(t)) for t in targets)
         if len(targets) != len(self._traced.targets):
             raise InvalidError(f"{len(targets)} targets, the step was built for {len(self._traced.targets)}")
         self._traced.ready()
@@ -313,6 +314,7 @@ class Step:
         """step(…) evaluates a batch from now on, until train()."""
         return self.train(False)
 
+    @outside_inference_mode
     def __call__(self, *args, clip_norm=None, update=None):
         """One training step with a batch: the inputs, then the targets. Returns the loss. `clip_norm`: as by clip_grad_norm_. `update`:
         whether the gradients that were accumulated are applied; None: after as many steps as `accumulate` says."""
@@ -357,6 +359,7 @@ class Step:
         with self._traced.phase(evaluating=False):
             return self._trainer._summary(self._source)
 
+    @outside_inference_mode
     def predict(self, *inputs):
         """What the module gives for one batch in evaluation: tensors of the host, in its own structure."""
         if self.loss is None:
@@ -368,6 +371,7 @@ class Step:
         self._begin()
         return self._traced.predicted(self._trainer._core, source)
 
+    @outside_inference_mode
     def evaluate(self, *args):
         """The loss of one batch in evaluation: the inputs, then the targets."""
         inputs, targets = self._split(args)

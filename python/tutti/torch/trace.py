@@ -1,6 +1,7 @@
 """Modules as exported programs (torch.export), with what a program cannot hold refused by name and place."""
 import contextlib
 import random
+import sys
 import traceback
 import warnings
 
@@ -11,8 +12,10 @@ from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
 from tutti.torch.changes import unseen
+from tutti.torch.clocks import ANOTHER_TIME, Clocks, without_entropy
 from tutti.torch.known import with_known
-from tutti.torch.patches import (batch_norms, checkpoints, data, differentiates, instance_norms, moves, patched, seeds,
+from tutti.torch.packages import installed_file
+from tutti.torch.patches import (batch_norms, checkpoints, data, differentiates, instance_norms, lists, moves, patched, seeds,
                                  without_inference_mode, without_looks_at_data)
 from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
@@ -101,9 +104,20 @@ def _refuse_python_state(module):
         return assign
 
     names = {id(m): name for name, m in module.named_modules()}
+    held = [(m, k, v) for m in module.modules() for k, v in m.__dict__.items() if _is_plain(v)]
+
+    def ended(original):
+        def call(self, *args, **kwargs):
+            result = original(self, *args, **kwargs)
+            for m, k, v in held if self is module else ():  # torch.export puts back what was written to __dict__
+                if (now := m.__dict__.get(k, GONE)) is not v and _is_plain(now) and (id(m), k) not in assigned:
+                    assigned[id(m), k] = m, k, v, now
+            return result
+        return call
+
     drawn = random.getstate(), np.random.get_state()[1:3]
     try:
-        with patched(torch.nn.Module, "__setattr__", make):
+        with patched(torch.nn.Module, "__setattr__", make), patched(torch.nn.Module, "_call_impl", ended):
             yield lambda: _check_python_state(assigned.values(), names, drawn), left
     finally:
         for m, name, old in left.values():
@@ -144,7 +158,9 @@ _ONCE = ("_output_capturing_hooks_installed",)  # what transformers does at a fi
 
 
 class Assigned(InvalidError):
-    """What forward changes: `changes` has module, name, old and new value of attributes; `undo` puts back the rest."""
+    """What forward changes: `changes` has module, name, old and new value of attributes; `undo` puts back the rest; `made` is the trace."""
+
+    made = None
 
     def __init__(self, message, remedy, changes, undo=lambda: None):
         super().__init__(message, remedy)
@@ -152,7 +168,8 @@ class Assigned(InvalidError):
 
 
 def _is_plain(x):
-    return isinstance(x, (bool, int, float, str)) or (isinstance(x, (tuple, list)) and all(map(_is_plain, x)))
+    return isinstance(x, (bool, int, float, str)) or (isinstance(x, (tuple, list)) and all(map(_is_plain, x))) or (
+        isinstance(x, dict) and all(map(_is_plain, x.values())))
 
 
 def _check_python_state(assigned, names, drawn):
@@ -198,16 +215,18 @@ def _with_attributes_checked(module, caught, program):
 
 
 @contextlib.contextmanager
-def guards(module):
-    """Within, the module may be traced: what a trace would take for good is refused, or followed."""
+def guards(module, ahead=0):
+    """Within, the module may be traced: what a trace would take for good is refused, or followed. `ahead`: seconds by which clocks are
+    wrong. Gives the attributes that hold the trace's tensors, and the clocks."""
     refuse_global_hooks()
     facts, left = Facts({"": module}), {}
+    clocks = Clocks(facts.reads.clocks, ahead)
     for cache in facts.reads.caches:
         cache.cache_clear()
     try:
         with (instance_norms(), batch_norms(), checkpoints(module), without_looks_at_data(), followed(patched),
-              moves(), data(), without_inference_mode(), seeds(), _refuse_python_state(module) as (check, left)):
-            yield left
+              moves(), lists(), data(), without_inference_mode(), seeds(), without_entropy(), clocks.running(), _refuse_python_state(module) as (check, left)):
+            yield left, clocks
         facts.reclaim()
         check()
         if source := facts.source():
@@ -223,6 +242,30 @@ def guards(module):
             cache.cache_clear()
 
 
+@contextlib.contextmanager
+def differentiating(training):
+    """Within, autograd is on for training alone, as in a loop; PyTorch's fused inference of transformers stays off."""
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.set_grad_enabled(training):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
+
+
+def no_question_of_gradients():
+    """Within, code that asks whether autograd is on is refused: in an evaluation whose backward pass is traced it is, in PyTorch's it may be off."""
+    def make(original):
+        def is_grad_enabled():
+            if installed_file(sys._getframe(1).f_code.co_filename):
+                return original()
+            raise InvalidError("forward asks torch.is_grad_enabled() in evaluation, which needs autograd here" + place_of(traceback.extract_stack()),
+                               "ask self.training")
+        return is_grad_enabled
+    return patched(torch, "is_grad_enabled", make)
+
+
 def decompositions():
     """Of the operators that are none of ours into others."""
     table = torch.export.default_decompositions()
@@ -234,25 +277,56 @@ def decompositions():
     return table
 
 
-def _written(program):
-    return [m.code for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+def _same_tensors(a, b):
+    return a.keys() == b.keys() and all(torch.equal(t, b[k]) for k, t in a.items() if isinstance(t, torch.Tensor))
+
+
+def same_graph(a, b):
+    """Whether two graph modules compute the same."""
+    graphs = [[m for m in made.modules() if isinstance(m, torch.fx.GraphModule)] for made in (a, b)]
+    return [m.code for m in graphs[0]] == [m.code for m in graphs[1]] and all(_same_tensors(m.__dict__ | m._buffers, n.__dict__ | n._buffers) for m, n in zip(*graphs))
+
+
+def _same_program(a, b):
+    return same_graph(a.graph_module, b.graph_module) and _same_tensors(a.constants, b.constants)
+
+
+def timeless(trace, same):
+    """trace(seconds by which clocks are wrong), which gives what it made, then its clocks: refused where the time enters what is made."""
+    made = trace(0)
+    if asked := made[1].asked:
+        if not same(made[0], trace(ANOTHER_TIME)[0]):
+            raise InvalidError(f"forward computes with the time ({', '.join(sorted(asked))}): the step is traced once, and would go on with "
+                               "that of the trace", "hand it in as an input")
+    return made
+
+
+def _traced(module, args):
+    def trace(ahead):
+        program = None
+        try:
+            with guards(module, ahead) as (left, clocks):
+                program = torch.export.export(module, args, strict=False)
+        except Assigned as e:
+            e.made = program
+            raise
+        return program, clocks, left
+
+    program, _, left = timeless(trace, _same_program)
+    return program, left
 
 
 def _settled(module, args):
     """A trace. Where forward sets attributes, a second one shows whether it goes on as it began."""
-    program = None
     try:
-        with guards(module) as left:
-            program = torch.export.export(module, args, strict=False)
-        return program, left
+        return _traced(module, args)
     except Assigned as e:
+        first = e.made
         for m, attribute, _, new in e.changes:
             object.__setattr__(m, attribute, new)
         try:
-            with guards(module) as left:
-                again = torch.export.export(module, args, strict=False)
-            if _written(again) == _written(program) and again.constants.keys() == program.constants.keys() and all(
-                    torch.equal(c, program.constants[k]) for k, c in again.constants.items() if isinstance(c, torch.Tensor)):
+            again, left = _traced(module, args)
+            if first is not None and _same_program(again, first):
                 return again, left
         except Exception:  # noqa: BLE001  (such as by tensors of the first trace)
             pass
@@ -268,7 +342,7 @@ def export(module, args, narrow=None, training=True):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with quiet(), _refuse_functions() if training else contextlib.nullcontext(), _refuse_calls():
+            with quiet(), _refuse_functions() if training else contextlib.nullcontext(), _refuse_calls(), differentiating(training):
                 program, left = with_known(lambda: _settled(module, args))
             _with_attributes_checked(module, caught, program)
             _detach_no_grad(program.graph)
@@ -276,7 +350,7 @@ def export(module, args, narrow=None, training=True):
                 raise NeedsBackward("forward changes a tensor in place where autograd does not see it: in no_grad(), or by way of detach()",
                                     _NO_BACKWARD)
             if narrow is not None:
-                program = _narrowed(program, module, args, narrow)
+                program = _narrowed(program, module, args, narrow, training)
             program = program.run_decompositions(decompositions())
             program.left = [(m, name) for m, name, _ in left.values()]  # attributes that forward sets to tensors
             return program
@@ -286,7 +360,7 @@ def export(module, args, narrow=None, training=True):
             raise untraceable(e, "the loss" if isinstance(module, Loss) else type(module).__name__, module, args) from e
 
 
-def _narrowed(program, module, args, narrow):
+def _narrowed(program, module, args, narrow, training):
     """In autocast: of the program, as torch.export loses a no_grad() within autocast; of the module where its code asks for dtypes that
     autocast makes others."""
     try:
@@ -294,7 +368,7 @@ def _narrowed(program, module, args, narrow):
     except Exception:  # noqa: BLE001  (torch.export raises what its many layers raise)
         if any(not n.args[0] for n in program.graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled)):
             raise
-        with quiet(), _refuse_functions(), _refuse_calls():
+        with quiet(), _refuse_functions(), _refuse_calls(), differentiating(training):
             return with_known(lambda: _settled(_Autocast(module, narrow), args))[0]
 
 

@@ -14,7 +14,7 @@ from tutti.torch.complex_numbers import Complex, constant, view_as_complex, view
 from tutti.torch.importer import Lowering, reached, refuse
 from tutti.torch.outputs import Checks, layout, packed
 from tutti.torch.registry import cast
-from tutti.torch.trace import Loss, NeedsBackward, export, refuse_hooks, unreadable
+from tutti.torch.trace import Loss, NeedsBackward, export, no_question_of_gradients, refuse_hooks, unreadable
 from tutti.torch.values import in_engine
 
 # What buffers of PyTorch's dtypes are as states.
@@ -172,7 +172,7 @@ class TracedModule:
                      for v in outputs]
             examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
             with self._mode(training), unreadable(program.left, NeedsBackward):
-                exported = export(wrapper, (fakes, examples), self.narrow)
+                exported = export(wrapper, (fakes, examples), self.narrow, training)
             refuse([exported])
             changed = [spec.target for spec in exported.graph_signature.output_specs if spec.kind.name == "BUFFER_MUTATION"]
             if changed:
@@ -319,7 +319,7 @@ class TracedModule:
     def _joint(self, training, shapes, targets, judged):
         key = training, shapes, targets, judged
         if key not in self._joints:
-            with self._mode(training):
+            with self._mode(training), torch.enable_grad(), contextlib.nullcontext() if training else no_question_of_gradients():
                 inputs = self._examples(shapes)
                 examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
                 j = joint.trace(self.module, self.loss, inputs, examples, self.narrow, scalar_of if judged else None)

@@ -6,7 +6,7 @@ import operator
 import numpy as np
 import torch
 
-from tutti.torch.reads import COLLECTIONS, GONE, HOOKS, NUMBERS, PART, PLAIN, Reads
+from tutti.torch.reads import COLLECTIONS, GONE, HOOKS, NUMBERS, PART, PLAIN, Reads, held
 
 _SAMPLES = 16  # elements of a tensor that are compared where its version says nothing: writes by way of .data
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
@@ -38,6 +38,7 @@ class Facts:
         own = {id(t) for root in roots.values() if isinstance(root, torch.nn.Module) for t in (*root.parameters(), *root.buffers())}
         self.tensors = Tensors({path: t for path, t in self.reads.tensors.items() if id(t) not in own})
         self.arrays = [(path, a, a.copy()) for path, a in self.reads.arrays]
+        self.bytes = [(path, x, held(x)) for path, x in self.reads.bytes]
         self.sources = [(path, state, state()) for path, state in self.reads.sources]
         modules = [m for _, m in self.reads.modules]
         self.modules, self.modes = modules, list(map(_mode, modules))
@@ -82,11 +83,11 @@ class Facts:
         return None
 
     def array(self):
-        """The first array whose elements are others, in words, or None."""
+        """The first array, or other memory, whose elements are others, in words, or None."""
         for path, a, copy in self.arrays:
             if not np.array_equal(a, copy, equal_nan=a.dtype.kind in "fc"):
                 return f"the array '{path}'"
-        return None
+        return next((f"the bytes of '{path}'" for path, x, copy in self.bytes if held(x) != copy), None)
 
     def source(self):
         """The path of the first generator of random numbers, or iterator, that went on, or None."""
@@ -122,6 +123,9 @@ class Facts:
         for _, a, copy in self.arrays:
             if a.flags.writeable:
                 np.copyto(a, copy)
+        for _, x, copy in self.bytes:
+            if not memoryview(x).readonly and len(held(x)) == len(copy) > 0:
+                np.frombuffer(x, np.uint8)[:] = np.frombuffer(copy, np.uint8)
         for path, x, copy in zip(self.paths, self.owners, self.copies):
             if path and not path.endswith(".") and type(x) in (dict, list, set, collections.OrderedDict, collections.defaultdict,
                                                                    collections.deque) and not _equal(x, copy):
