@@ -6,6 +6,11 @@ from faithful_test import DEVICE, F, nn, torch  # (leaves where PyTorch is missi
 
 import tutti
 
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
 
 class Written(nn.Module):
     def __init__(self, forward):
@@ -162,6 +167,42 @@ class Known(unittest.TestCase):
         for forward in (written, written_by_a_view, written_at_a_place, drawn, of_weights):
             with self.subTest(forward.__name__), self.assertRaisesRegex(tutti.InvalidError, rf"{forward.__name__}.*(Python decides|number of Python)"):
                 tutti.from_torch(Written(forward), torch.ones(2, 4), device=DEVICE)
+
+    def test_checks(self):
+        def checked(m, x):
+            torch._check_tensor_all(x > 0, lambda: "not positive")
+            return m.l(x).mean()
+
+        module = Written(checked)
+        step = tutti.from_torch(module, torch.ones(2, 4), optimizer=torch.optim.SGD(module.parameters(), lr=0.0), device=DEVICE)
+        self.assertAlmostEqual(step(torch.ones(2, 4)), checked(module, torch.ones(2, 4)).item(), 5)
+        with self.assertRaisesRegex(tutti.InvalidError, "not positive"):
+            step(-torch.ones(2, 4))
+
+    def test_masks_of_longformer(self):
+        if transformers is None:
+            self.skipTest("transformers is not installed")
+        torch.manual_seed(0)
+        made = transformers.LongformerModel(transformers.LongformerConfig(
+            attention_window=4, vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, max_position_embeddings=20,
+            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+        ids, mask, none = torch.randint(3, 20, (2, 8)), torch.ones(2, 8, dtype=torch.long), torch.zeros(2, 8, dtype=torch.long)
+        mask[1, 6:] = 0
+
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = made
+
+            def forward(self, ids, mask, everywhere):
+                return self.model(ids, attention_mask=mask, global_attention_mask=everywhere).last_hidden_state.square().mean()
+
+        module = Masked()
+        wanted = module(ids, mask, none).item()
+        step = tutti.from_torch(module, (ids, mask, none), optimizer=torch.optim.SGD(module.parameters(), lr=0.1), device=DEVICE)
+        self.assertAlmostEqual(step(ids, mask, none), wanted, 5)
+        with self.assertRaisesRegex(tutti.InvalidError, "leave global_attention_mask out"):
+            step(ids, mask, mask)
 
     def test_backward_too(self):
         class Double(torch.autograd.Function):

@@ -14,11 +14,13 @@ import time
 import types
 import unittest
 import warnings
+from unittest import mock
 
 from faithful_test import DEVICE, F, Faithful, Reverse, Two, X, Y, nn, sgd, torch  # (leaves where PyTorch is missing)
 
 import numpy as np
 import tutti
+from tutti.torch import joint
 from tutti.torch.watch import Facts
 
 GAIN = 1.0
@@ -248,6 +250,24 @@ class Followed(Faithful):
             with self.assertRaisesRegex(UserWarning, "gain.* changed: the step is traced"):
                 module.table["gain"] = 1
                 step(X, Y)
+
+    def test_one_trace_of_a_backward_pass(self):
+        """Also where forward leaves tensors in attributes; where some parameter has no gradient the second call is the one."""
+        class Model(Two):
+            def __init__(self):
+                super().__init__()
+                self.unused, self.seen = nn.Linear(2, 2), None
+
+            def between(self, h):
+                self.seen = None
+                h = Reverse.apply(h) if self.seen is None else h
+                self.seen = h.detach()
+                return h
+
+        calls, own = [], joint.aot_export_module
+        with mock.patch.object(joint, "aot_export_module", lambda *args, **kwargs: calls.append(1) or own(*args, **kwargs)):
+            self.beside(Model, steps=2)
+        self.assertEqual(len(calls), 2)
 
     def test_clocks_and_memory(self):
         """A clock that is asked in vain; bytes that the loop changes; whether autograd is on."""

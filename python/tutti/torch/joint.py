@@ -13,7 +13,7 @@ from tutti.errors import InvalidError
 from tutti.torch.known import with_known
 from tutti.torch.outputs import layout
 from tutti.torch.reasons import quiet, untraceable
-from tutti.torch.trace import Assigned, decompositions, guards, same_graph, timeless, unreadable
+from tutti.torch.trace import Assigned, decompositions, guards, reads_of_attributes, same_graph, timeless, unreadable
 
 
 @dataclasses.dataclass
@@ -32,13 +32,21 @@ class Joint:
     left: list  # (module, name) of attributes that forward sets to tensors
 
 
+class _Notes:
+    """What a trace notes of a module, aside from it, as what forward changes is looked for. `unreached`: the names of parameters
+    without a gradient, where a set, asked for."""
+
+    def __init__(self):
+        self.returned = self.unreached = ()
+
+
 class _Whole(torch.nn.Module):
     """The loss of a module, or, where no loss is asked for, some scalar of its outputs; then the outputs."""
 
     def __init__(self, module, loss, narrow, judge, inputs):
         super().__init__()
         self.module, self.loss, self.narrow, self.judge = module, loss, narrow, judge
-        self.unreached = self.returned = None
+        self.notes = _Notes()
         self.leaves, self.spec = pytree.tree_flatten(inputs)
 
     def forward(self, *tensors):
@@ -48,15 +56,15 @@ class _Whole(torch.nn.Module):
         with torch.autocast("cpu", dtype=self.narrow) if self.narrow else contextlib.nullcontext():
             y = self.module(*inputs)
             leaves, spec = pytree.tree_flatten(y)
-            self.returned, flat = layout(leaves, spec), [t for t in leaves if isinstance(t, torch.Tensor)]
+            self.notes.returned, flat = layout(leaves, spec), [t for t in leaves if isinstance(t, torch.Tensor)]
             loss = self.judge(y if self.loss is None else self.loss(y, *targets)) if self.judge else None
             if loss is None:
                 loss = sum(t.float().sum() for t in flat if t.is_floating_point() and t.requires_grad)
-            if self.unreached is not None:  # aot_export_module wants a gradient for every parameter
+            if isinstance(self.notes.unreached, set):  # aot_export_module wants a gradient for every parameter
                 named = {n: p for n, p in self.named_parameters() if p.requires_grad}
                 found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, retain_graph=True)
-                self.unreached = {n for n, d in zip(named, found) if d is None}
-                loss = loss + sum(0 * named[n].sum() for n in self.unreached)
+                self.notes.unreached = {n for n, d in zip(named, found) if d is None}
+                loss = loss + sum(0 * named[n].sum() for n in self.notes.unreached)
         return (loss, *(t.detach().clone() for t in flat))
 
 
@@ -68,9 +76,10 @@ def trace(module, loss, inputs, targets, narrow, judge):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            made, signature, left = with_known(lambda: _made(whole, module, (*tensors, *targets), ()))
-            if left:  # attributes set to tensors: the loss may read them, a later call may not
-                made, signature, _ = with_known(lambda: _made(whole, module, (*tensors, *targets), left))
+            with reads_of_attributes() as reads:
+                made, signature, left, early = with_known(lambda: _made(whole, (*tensors, *targets), (), reads))
+            if early:  # what is read before forward sets it to a tensor: a later call would read that
+                made, signature, *_ = with_known(lambda: _made(whole, (*tensors, *targets), left, set()))
         except InvalidError:
             raise
         except Exception as e:  # as torch.export, it raises what its many layers raise
@@ -78,22 +87,24 @@ def trace(module, loss, inputs, targets, narrow, judge):
     return _joint(made, signature, whole, left)
 
 
-def _made(whole, module, args, left):
-    """The joint graph, its signature, and the attributes that forward sets to tensors, besides those that are known."""
+def _made(whole, args, left, reads):
+    """The joint graph, its signature, the attributes that forward sets to tensors, and whether one of them is read before. `reads`: filled
+    with what is read; `left`: what must not be."""
     def trace(ahead, again=False):
         with (quiet(), unreadable(left, InvalidError), _exporting(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)):
             try:
-                with guards(whole, ahead) as (found, clocks):
+                reads.clear()
+                with guards(whole, ahead, reads) as (found, clocks):
                     made, signature = _traced(whole, args)
-                return made, clocks, signature, [(m, name) for m, name, _ in found.values()]
+                return made, clocks, signature, [(m, name) for m, name, *_ in found.values()], any(early for *_, early in found.values())
             except Assigned as e:  # what happens at a first call alone does not matter
                 if again:
                     e.undo()
                     raise
         return trace(ahead, True)
 
-    made, _, signature, found = timeless(trace, same_graph)
-    return made, signature, found
+    made, _, *found = timeless(trace, same_graph)
+    return made, *found
 
 
 def _traced(whole, args):
@@ -103,7 +114,7 @@ def _traced(whole, args):
         except AssertionError as e:
             if attempt or "did not receive a gradient" not in str(e):
                 raise
-            whole.unreached = set()
+            whole.notes.unreached = set()
     return None
 
 
@@ -133,4 +144,4 @@ def _joint(made, signature, whole, left):
     return Joint(made, inputs, constants, [nodes[n] for n in signature.user_outputs[1:]], nodes[signature.user_outputs[0]],
                  {name: nodes[n] for n, name in signature.buffers_to_mutate.items()},
                  {name: nodes[n] for n, name in backward.gradients_to_parameters.items()
-                  if n in given and name not in (whole.unreached or ())}, whole.returned, left)
+                  if n in given and name not in whole.notes.unreached}, whole.notes.returned, left)

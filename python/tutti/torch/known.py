@@ -1,10 +1,15 @@
 """Tensors that forward makes of no input, parameter or random number, such as a mask of ones. Their values are the same in every step, so
 Python may decide by them; PyTorch's traces hold no values, so that without this they refuse it."""
+import os
+import sys
+
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
+
 from tutti.errors import InvalidError
+from tutti.torch.checks import check
 
 _LARGEST = 1 << 20  # elements of a tensor that is computed along
 _MADE = ("ones", "zeros", "full", "arange", "linspace", "eye", "tensor", "as_tensor")
@@ -12,6 +17,9 @@ _LIKE = ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_f
 _READ = ("__bool__", "__int__", "__float__", "__index__", "__contains__", "item", "tolist", "numpy", "equal", "allclose", "is_nonzero")
 _VIEWS = ("__getitem__", "select", "narrow", "expand_as", "view_as", "reshape_as", "type_as", "to", "broadcast_tensors", "meshgrid", "tensor_split",
           "atleast_1d", "atleast_2d", "atleast_3d", "align_as", "align_tensors")  # of several tensors: what is written to them is not seen
+# Functions that ask a tensor for a number, by module and name: what it is in all that is followed, and what to do where it is another.
+_ASSUMED = {(f"transformers.models.{m}.modeling_{m}", "forward"): (False, "the mask has global attention, which is not traced: leave global_attention_mask out, "
+                                                                   "and let attention_mask hold 0 and 1") for m in ("longformer", "led")}
 _PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
@@ -31,6 +39,12 @@ def _sized(name, args, kwargs):
     if name == "repeat_interleave":
         return len(_tensors((args, kwargs))) > 1
     return name in ("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select") or (name == "where" and len(args) + len(kwargs) == 1)
+
+
+def _caller(frame):
+    while frame.f_back is not None and f"{os.sep}torch{os.sep}" in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame.f_globals.get("__name__"), frame.f_code.co_name
 
 
 def _shaped(t):
@@ -54,6 +68,10 @@ class Known(TorchFunctionMode):
         if known and name in _READ:
             self.used = True
             return self._computed(func, args, kwargs, own)
+        if name == "item" and (assumed := _ASSUMED.get(_caller(sys._getframe(1)))) is not None and args[0].dtype == torch.bool:
+            self.used = True
+            check(args[0] == assumed[0], assumed[1])
+            return assumed[0]
         if known and _sized(name, args, kwargs):
             self.used = True
             return pytree.tree_map(self._constant, self._computed(func, args, kwargs, own))

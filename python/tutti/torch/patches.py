@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from tutti.errors import InvalidError
 from tutti.torch.checks import check
 from tutti.torch.ragged import cross_entropy
-from tutti.torch.reasons import place_of
+from tutti.torch.reasons import place_of, remedy_of
 
 
 def patched(owner, name, make):
@@ -212,8 +212,9 @@ def seeds():
     """Random numbers are those of the step: to seed PyTorch's has no effect on them."""
     def make(original):
         def seed(*args):
-            raise InvalidError("forward seeds PyTorch's random numbers" + place_of(traceback.extract_stack()),
-                               "draw them once, and register_buffer what was drawn")
+            frames = traceback.extract_stack()
+            raise InvalidError("forward seeds PyTorch's random numbers" + place_of(frames),
+                               remedy_of(frames, "draw them once, and register_buffer what was drawn"))
         return seed
 
     stack = contextlib.ExitStack()

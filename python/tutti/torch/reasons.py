@@ -7,6 +7,7 @@ import re
 import traceback
 
 import torch
+from torch.export import _trace
 
 from tutti.errors import InvalidError
 
@@ -33,6 +34,20 @@ _CAUSES = (
 )
 
 
+# Of models of transformers by their folder: what to do where one cannot be traced.
+_OF_MODELS = {
+    "reformer": "Reformer runs its layers again in its backward pass, from seeds of its own, which no setting avoids: train it with PyTorch, or use Longformer "
+                "or BigBird",
+    **dict.fromkeys(("llava", "pixtral"), "leave image_sizes out, and use a vision tower of images of one size (CLIP, SigLIP)"),
+}
+
+
+def remedy_of(frames, otherwise):
+    """What to do about a fault in code of transformers where that is known, by the innermost frame of a model."""
+    models = [m.group(1) for f in frames for m in [re.search(r"transformers[/\\]models[/\\](\w+)[/\\]", f.filename)] if m]
+    return _OF_MODELS.get(models[-1] if models else "", otherwise)
+
+
 def place_of(frames):
     """The innermost of them outside of PyTorch and of this package: " (FILE:LINE, in forward: CODE)"."""
     here = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -48,8 +63,10 @@ def quiet():
     try:
         for log in loggers:
             log.setLevel(logging.CRITICAL)
+        vars(_trace)["print"] = lambda *_, **__: None  # the graph as far as it came
         yield
     finally:
+        vars(_trace).pop("print", None)
         for log, level in zip(loggers, levels):
             log.setLevel(level)
 
@@ -82,14 +99,15 @@ def _drops_layers(error):
 
 def untraceable(error, name, function, args):
     """The InvalidError for what a trace of function(*args) raised. `name`: what it is called."""
+    frames = traceback.extract_tb(error.__traceback__)
     for pattern, cause, remedy in _CAUSES:
         remedy = _LAYERDROP if "Python decides" in cause and _drops_layers(error) else remedy
         found = re.search(pattern, f"{type(error).__name__}: {error}")
         if found:
-            return InvalidError(f"{name} cannot be traced{place_of(traceback.extract_tb(error.__traceback__))}: {cause.format(*found.groups())}", remedy)
+            return InvalidError(f"{name} cannot be traced{place_of(frames)}: {cause.format(*found.groups())}", remedy_of(frames, remedy))
     own = _raises(function, args)
     if own is not None:
         return InvalidError(f"{name} itself raises {type(own).__name__}{place_of(traceback.extract_tb(own.__traceback__))}: {_first_line(own)}",
                             "run it by PyTorch with the same inputs, and correct that first")
-    return InvalidError(f"{name} cannot be traced{place_of(traceback.extract_tb(error.__traceback__))}: {_first_line(error)}",
-                        "compute it outside of the module, or write it with other operators of PyTorch")
+    return InvalidError(f"{name} cannot be traced{place_of(frames)}: {_first_line(error)}",
+                        remedy_of(frames, "compute it outside of the module, or write it with other operators of PyTorch"))

@@ -87,16 +87,18 @@ def _refuse_calls():
 
 
 @contextlib.contextmanager
-def _refuse_python_state(module):
+def _refuse_python_state(module, reads=()):
     """What forward does to Python's objects: numbers that it sets, random numbers that it draws."""
     assigned = {}  # module, name, the value before, the last value: torch.export itself restores the first
-    left = {}  # attributes that hold the trace's tensors: module, name, the value before
+    left = {}  # attributes that hold the trace's tensors: module, name, the value before, whether it was read before anything was written
+    early = {}  # what was written: whether it had been read
 
     def make(original):
         def assign(self, name, value):
+            early.setdefault((id(self), name), (id(self), name) in reads)
             registered = name in self._parameters or name in self._buffers or name in self._modules
             if id(self) in names and not registered and ((name not in self.__dict__ and not hasattr(type(self), name)) or _has_tensors(value)):
-                left.setdefault((id(self), name), (self, name, self.__dict__.get(name, GONE)))
+                left.setdefault((id(self), name), (self, name, self.__dict__.get(name, GONE), early[id(self), name]))
             if id(self) in names and not isinstance(value, (torch.Tensor, torch.nn.Module)):
                 before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name, getattr(type(self), name, None))
                 assigned[id(self), name] = self, name, before, value
@@ -120,7 +122,7 @@ def _refuse_python_state(module):
         with patched(torch.nn.Module, "__setattr__", make), patched(torch.nn.Module, "_call_impl", ended):
             yield lambda: _check_python_state(assigned.values(), names, drawn), left
     finally:
-        for m, name, old in left.values():
+        for m, name, old, _ in left.values():
             if old is not GONE:
                 m.__dict__[name] = old
             else:
@@ -129,6 +131,21 @@ def _refuse_python_state(module):
 
 def _has_tensors(value):
     return not isinstance(value, torch.nn.Module) and any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value))
+
+
+@contextlib.contextmanager
+def reads_of_attributes():
+    """Within, gives (id of a module, name) of the attributes of modules that are read."""
+    reads = set()
+
+    def make(original):
+        def read(self, name):
+            reads.add((id(self), name))
+            return original(self, name)
+        return read
+
+    with patched(torch.nn.Module, "__getattribute__", make):
+        yield reads
 
 
 @contextlib.contextmanager
@@ -215,9 +232,9 @@ def _with_attributes_checked(module, caught, program):
 
 
 @contextlib.contextmanager
-def guards(module, ahead=0):
+def guards(module, ahead=0, reads=()):
     """Within, the module may be traced: what a trace would take for good is refused, or followed. `ahead`: seconds by which clocks are
-    wrong. Gives the attributes that hold the trace's tensors, and the clocks."""
+    wrong; `reads`: (id of a module, name) of attributes that were read. Gives the attributes that hold the trace's tensors, and the clocks."""
     refuse_global_hooks()
     facts, left = Facts({"": module}), {}
     clocks = Clocks(facts.reads.clocks, ahead)
@@ -225,7 +242,7 @@ def guards(module, ahead=0):
         cache.cache_clear()
     try:
         with (instance_norms(), batch_norms(), checkpoints(module), without_looks_at_data(), followed(patched),
-              moves(), lists(), data(), without_inference_mode(), seeds(), without_entropy(), clocks.running(), _refuse_python_state(module) as (check, left)):
+              moves(), lists(), data(), without_inference_mode(), seeds(), without_entropy(), clocks.running(), _refuse_python_state(module, reads) as (check, left)):
             yield left, clocks
         facts.reclaim()
         check()
@@ -352,7 +369,7 @@ def export(module, args, narrow=None, training=True):
             if narrow is not None:
                 program = _narrowed(program, module, args, narrow, training)
             program = program.run_decompositions(decompositions())
-            program.left = [(m, name) for m, name, _ in left.values()]  # attributes that forward sets to tensors
+            program.left = [(m, name) for m, name, *_ in left.values()]  # attributes that forward sets to tensors
             return program
         except InvalidError:
             raise
