@@ -116,6 +116,8 @@ def reductions():
         case(f"{op} NaN all", getattr(torch, op), unknown)
         case(f"{op} ties all", getattr(torch, op), TIES)
     case("kthvalue NaN", lambda t: torch.stack([t.kthvalue(k, 1)[0] for k in (1, 2, 3)]), unknown[:1])
+    for how in ("linear", "lower", "higher", "nearest", "midpoint"):
+        case(f"quantile {how}", lambda t, how=how: t.quantile(0.3, 1, interpolation=how), [[1.0, NAN, 3.0, 5.0, 2.0], [5.0, 2.0, 1.0, 3.0, 4.0]])
     case("mode", lambda t: t.mode(1)[0], [[2.0, 1.0, 2.0, 1.0, 3.0], [0.0, -0.0, 1.0, 2.0, 0.0]])
     case("logcumsumexp", lambda t: t.logcumsumexp(1), [[0.0, -INF, 0.0, 1.0], [0.0, 0.0, 2.0, -INF]])
     infinite = [[-INF, 0.0, 1.0], [0.0, 1.0, 2.0]]
@@ -134,6 +136,8 @@ def layers():
     case("adaptive_max_pool1d", lambda x: F.adaptive_max_pool1d(x, 1), [[[1.0, 1.0, 1.0]]])
     case("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, 2), [[[[1.0, 1.0, 1.0]] * 3]])
     case("lp_pool1d", lambda x: F.lp_pool1d(x, 2, 2), [[[1.0, 1.0, 2.0, 0.0]]])
+    case("fake_quantize", lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -10, 10), LINE)
+    case("bilinear", F.bilinear, ROWS, TIES, [[[1.0, 2.0, 3.0]] * 3, [[0.0, -1.0, 0.5]] * 3], [0.5, 1.0])
     case("layer_norm", lambda x: F.layer_norm(x, [3]) * torch.tensor([1.0, 2.0, 3.0]), ROWS)
     case("group_norm", lambda x: F.group_norm(x, 1) * torch.tensor([1.0, 2.0, 3.0]), ROWS)
     case("batch_norm", lambda x: F.batch_norm(x, None, None, training=True) * torch.arange(12.0).reshape(4, 3), TIES)
@@ -162,6 +166,8 @@ def losses():
     case("kl_div", lambda a: F.kl_div(a, torch.tensor([0.0, 1.0, 0.5]), reduction="sum"), [0.0, -1.0, -2.0])
     case("poisson_nll_loss", lambda a: F.poisson_nll_loss(a, torch.tensor([0.0, 1.0, 2.0, 0.0, 1.0]), full=True), x)
     logits, ignored = [[1.0, 2.0, 0.0], [0.0, 1.0, 0.0]], torch.tensor([-100, -100])
+    case("cross_entropy, smoothed with weights", lambda a: torch.stack([F.cross_entropy(
+        a, torch.tensor([1, -100]), torch.tensor([1.0, 2.0, 3.0]), label_smoothing=0.1, reduction=r).sum() for r in ("none", "mean", "sum")]), logits)
     case("cross_entropy, all ignored", lambda a: F.cross_entropy(a, ignored), logits)
     case("cross_entropy, smoothed, all ignored", lambda a: F.cross_entropy(a, ignored, label_smoothing=0.1), logits)
     case("cross_entropy, weighted, all ignored", lambda a: F.cross_entropy(a, ignored, torch.tensor([1.0, 2.0, 3.0])), logits)

@@ -3,6 +3,7 @@ import math
 
 from tutti import _core, ops
 from tutti._core import Value
+from tutti.custom import custom_vjp
 from tutti.errors import InvalidError
 from tutti.torch.registry import aten, cast, is_float, promoted
 
@@ -189,6 +190,22 @@ def round_(c, x, decimals=0):
     odd = ops.logical_and(odd, ops.logical_not(ops.equal(ops.floor(y * 0.5) * 2, y)))
     y = ops.select(odd, y - 1, y)
     return y / scale if decimals else y
+
+
+@custom_vjp
+def _passed(x, y, inside):
+    """y, whose gradient is x's where that is inside."""
+    return y
+
+
+_passed.defvjp(lambda x, y, inside: (y, inside), lambda inside, d: (ops.select(inside, d, d.like(0)), None, None))
+
+
+@aten("fake_quantize_per_tensor_affine_cachemask.default")
+def fake_quantize(c, x, scale, zero, low, high):
+    level = round_(c, x * (1 / scale)) + zero
+    inside = ops.logical_and(ops.less_equal(level.like(low), level), ops.less_equal(level, level.like(high)))
+    return _passed(x, (ops.clamp(level, low=float(low), high=float(high)) - zero) * scale, inside), inside
 
 
 @aten("reciprocal.default")

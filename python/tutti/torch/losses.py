@@ -2,7 +2,6 @@
 import math
 
 from tutti import ops
-from tutti.errors import InvalidError
 from tutti.torch.registry import aten, cast
 
 REDUCTION = ["none", "mean", "sum"]
@@ -83,9 +82,18 @@ def cross_entropy(c, x, target, weight=None, reduction=1, ignore_index=-100, lab
     if weight is None:
         y = ops.cross_entropy(x, target, reduction=REDUCTION[reduction], ignore_index=ignore_index, label_smoothing=float(label_smoothing))
         return ops.reshape(y, shape=c.shape)
-    if label_smoothing:
-        raise InvalidError("cross entropy with class weights and label smoothing", "use one of them")
-    return nll_loss(c, ops.log_softmax(x, axis=1), target, weight, reduction, ignore_index)
+    logs = ops.log_softmax(x, axis=1)
+    y = nll_loss(c, logs, target, weight, reduction, ignore_index)
+    if not label_smoothing:
+        return ops.reshape(y, shape=c.shape)
+    counts = ops.logical_not(ops.equal(target, ignore_index))
+    smooth = ops.neg(ops.sum(logs * ops.reshape(weight, shape=[1, -1] + [1] * (len(x.shape) - 2)), axes=[1]))
+    smooth = ops.select(counts, smooth, smooth.like(0))
+    if reduction:
+        smooth = ops.sum(smooth)
+    if reduction == 1:
+        smooth = smooth / ops.sum(cast(counts, x.dtype) * ops.gather(weight, ops.select(counts, target, target.like(0)), axis=0))
+    return ops.reshape(y * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1]), shape=c.shape)
 
 
 @aten("nll_loss.default", "nll_loss_nd.default", "nll_loss2d.default")

@@ -31,6 +31,27 @@ def dot(c, a, b):
     return matmul(c, a, b)
 
 
+@aten("bilinear.default")
+def bilinear(c, a, b, weight, bias=None):
+    """Of every row of a and b the form that each matrix of the weight gives."""
+    rows, out = math.prod(a.shape[:-1]), weight.shape[0]
+    by = ops.matmul(ops.reshape(a, shape=[rows, a.shape[-1]]), ops.reshape(ops.transpose(weight, perm=[1, 0, 2]), shape=[a.shape[-1], -1]))
+    y = ops.sum(ops.reshape(by, shape=[rows, out, -1]) * ops.reshape(b, shape=[rows, 1, -1]), axes=[2])
+    y = ops.reshape(y, shape=c.shape)
+    return y if bias is None else y + bias
+
+
+@aten("_trilinear.default")
+def trilinear(c, a, b, d, expand1, expand2, expand3, sumdim, unroll_dim=1):
+    """The product of three tensors, each with axes of one element more, summed over some axes."""
+    for axes, k in ((expand1, 0), (expand2, 1), (expand3, 2)):
+        x = (a, b, d)[k]
+        for axis in sorted(axes):
+            x = ops.reshape(x, shape=[*x.shape[:axis], 1, *x.shape[axis:]])
+        a, b, d = (x if i == k else v for i, v in enumerate((a, b, d)))
+    return ops.sum(a * b * d, axes=sorted(sumdim)) if sumdim else a * b * d
+
+
 @aten("linear.default")
 def linear(c, x, w, b=None):
     if len(x.shape) == 1:

@@ -327,3 +327,24 @@ def mode(c, x, dim=-1, keepdim=False):
     begin = _running(c, begin, axis, lambda old, new: ops.less_equal(old, new))[0]
     place = ops.reshape(ops.argmax(at - begin, axes=[axis]), shape=[1 if d == axis else m for d, m in enumerate(x.shape)])
     return _taken(c, x, ops.take_along_axis(order, place, axis=axis), axis, False)
+
+
+@aten("quantile.scalar")
+def quantile(c, x, q, dim=None, keepdim=False, interpolation="linear"):
+    """Between the sorted elements around the rank; NaN where there is one."""
+    x = ops.reshape(x, shape=[-1]) if dim is None else _whole(x)[0]
+    axis, rank = (dim or 0) % len(x.shape), float(np.float32(q) if x.dtype == "f32" else q) * (x.shape[(dim or 0) % len(x.shape)] - 1)
+    rank = {"lower": math.floor(rank), "higher": math.ceil(rank), "nearest": float(round(rank))}.get(interpolation, rank)
+    values = ops.sort(x, axis=axis)[0]
+
+    def at(k):
+        starts, stops = [0] * len(x.shape), list(x.shape)
+        starts[axis], stops[axis] = k, k + 1
+        return ops.slice(values, starts=starts, stops=stops, strides=[1] * len(x.shape))
+
+    low, high = at(math.floor(rank)), at(math.ceil(rank))
+    share = 0.5 if interpolation == "midpoint" else rank - math.floor(rank)
+    y = low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)
+    y = low if rank == math.floor(rank) else y
+    last = at(x.shape[axis] - 1)
+    return ops.reshape(ops.select(_not_nan(last), y, last), shape=c.shape)

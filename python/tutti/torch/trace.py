@@ -95,14 +95,16 @@ def _refuse_python_state(module, reads=()):
 
     def make(original):
         def assign(self, name, value):
+            if id(self) not in names:  # such as one that PyTorch's trace makes, which need not be ready
+                return original(self, name, value)
             early.setdefault((id(self), name), (id(self), name) in reads)
             registered = name in self._parameters or name in self._buffers or name in self._modules
-            if id(self) in names and not registered and ((name not in self.__dict__ and not hasattr(type(self), name)) or _has_tensors(value)):
+            if not registered and ((name not in self.__dict__ and not hasattr(type(self), name)) or _has_tensors(value)):
                 left.setdefault((id(self), name), (self, name, self.__dict__.get(name, GONE), early[id(self), name]))
-            if id(self) in names and not isinstance(value, (torch.Tensor, torch.nn.Module)):
+            if not isinstance(value, (torch.Tensor, torch.nn.Module)):
                 before = assigned[id(self), name][2] if (id(self), name) in assigned else self.__dict__.get(name, getattr(type(self), name, None))
                 assigned[id(self), name] = self, name, before, value
-            original(self, name, value)
+            return original(self, name, value)
         return assign
 
     names = {id(m): name for name, m in module.named_modules()}

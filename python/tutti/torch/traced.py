@@ -165,11 +165,11 @@ class TracedModule:
     def _loss_program(self, training, program, targets):
         """Of the loss for the program's outputs and targets of those shapes."""
         outputs = [getattr(n, "meta", {}).get("val", n) if isinstance(n, torch.fx.Node) else n for n in output_nodes(program)]
-        key = training, tuple(map(shape_of, outputs)), targets
+        varying = [training and self._has_gradient(program, n) for n in output_nodes(program)]  # a loss may ask requires_grad
+        key = training, tuple(map(shape_of, outputs)), targets, tuple(varying)
         if key not in self._losses:
             wrapper = Loss(self.loss, program.call_spec.out_spec)
-            fakes = [torch.zeros(v.shape, dtype=v.dtype, requires_grad=v.is_floating_point() or v.is_complex()) if isinstance(v, torch.Tensor) else v
-                     for v in outputs]
+            fakes = [torch.zeros(v.shape, dtype=v.dtype, requires_grad=d) if isinstance(v, torch.Tensor) else v for v, d in zip(outputs, varying)]
             examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self.targets, targets)]
             with self._mode(training), unreadable(program.left, NeedsBackward):
                 exported = export(wrapper, (fakes, examples), self.narrow, training)
@@ -182,6 +182,12 @@ class TracedModule:
                 raise InvalidError("the loss changes what it is given in place", "compute it out of place: y.clamp(…) for y.clamp_(…)")
             self._losses[key] = exported
         return self._losses[key]
+
+    def _has_gradient(self, program, output):
+        """Whether a parameter that wants one has a gradient by an output."""
+        names = {s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "PARAMETER" and
+                 self.parameters[self._canonical[self._original(s.target)]].requires_grad}
+        return not names.isdisjoint(reached(program, [output]))
 
     def _take_changes(self, program):
         """The buffers that a training step changes: `counts` go up by a constant that nothing reads, all others are states."""
