@@ -180,7 +180,7 @@ std::string refuses(const codegen::Matmul& p, const sdk::LibraryRequest& r, bool
 
 }  // namespace
 
-std::shared_ptr<const Cublas> Cublas::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
+CublasApi Cublas::load(int driver_version) {
   std::string why;
   std::vector<std::string> majors = {"12"};
   if (driver_version >= 13000) majors.insert(majors.begin(), "13");
@@ -192,7 +192,11 @@ std::shared_ptr<const Cublas> Cublas::open(int driver_version, bool tf32, std::s
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcublasLt.so", api.name);
   TUTTI_CUBLAS_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return std::make_shared<Cublas>(api, tf32, std::move(tuner));
+  return api;
+}
+
+std::shared_ptr<const Cublas> Cublas::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
+  return std::make_shared<Cublas>(load(driver_version), tf32, std::move(tuner));
 }
 
 Cublas::Cublas(const CublasApi& api, bool tf32, std::shared_ptr<Tuner> tuner)

@@ -32,8 +32,10 @@ struct CublasApi {
 /// A handle in the current context.
 class Cublas {
  public:
-  /// Throws Error(declined) if the library cannot be opened or refuses the device. `driver_version` (13000 is 13.0):
-  /// libraries of a newer major version are skipped.
+  /// The functions of the newest library, of those for at most the major version of `driver_version` (13000 is 13.0).
+  /// Throws Error(declined) if none can be opened.
+  static CublasApi load(int driver_version);
+  /// Throws like load, and Error(declined) if the library refuses the device.
   static std::shared_ptr<const Cublas> open(int driver_version, bool tf32 = false,
                                             std::shared_ptr<Tuner> tuner = nullptr);
   /// A null `tuner` uses the library's first choices without a trial, and no activations.

@@ -292,7 +292,7 @@ codegen::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle
 
 }  // namespace
 
-std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
+CudnnApi Cudnn::load() {
   std::string why;
   void* library = open_first(library_names("cudnn", {"9"}), why);
   if (!library) throw Error(Code::declined, fmt::format("cuDNN cannot be opened ({})", why), "install libcudnn9");
@@ -300,7 +300,11 @@ std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::sha
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcudnn.so", api.name);
   TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return start(api, driver_version, tf32, std::move(tuner));
+  return api;
+}
+
+std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
+  return start(load(), driver_version, tf32, std::move(tuner));
 }
 
 std::shared_ptr<const Cudnn> Cudnn::start(const CudnnApi& api, int driver_version, bool tf32,

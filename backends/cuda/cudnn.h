@@ -40,6 +40,8 @@ struct CudnnApi {
 /// algorithm for a shape, and for a failed trial.
 class Cudnn {
  public:
+  /// The library's functions. Throws Error(declined) if it cannot be opened.
+  static CudnnApi load();
   /// Throws Error(declined) if the library cannot be opened, is built for a newer major version of CUDA than
   /// `driver_version` (13000 is 13.0), or refuses the device.
   static std::shared_ptr<const Cudnn> open(int driver_version, bool tf32 = false,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "tests/cuda/fake_cublas.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/cuda/fake_cudnn.h"
+#include "tests/cuda/real_descriptors.h"
 #include "tests/support/require.h"
 
 namespace tutti::cuda {
@@ -28,9 +30,9 @@ using codegen::cases::Convolution;
 using sdk::Gelu;
 using sdk::OperandSum;
 
-// ---- what is tested: the device's libraries, or the fakes
+// ---- what is tested: the device's libraries, the fakes, or the fakes on descriptors of the installed libraries
 
-enum class Under { device, fakes };
+enum class Under { device, fakes, descriptors };
 
 /// Every call is tried when it is asked for, as in a session; nothing is measured.
 std::unique_ptr<Driver> open(Under under, bool tf32, bool graph) {
@@ -43,6 +45,9 @@ std::unique_ptr<Driver> open(Under under, bool tf32, bool graph) {
     if (under == Under::fakes)
       return join(std::make_shared<Cublas>(fake::cublas(), tf32, tuner),
                   std::make_shared<Cudnn>(fake::cudnn(), tf32, tuner));
+    if (under == Under::descriptors)
+      return join(std::make_shared<Cublas>(fake::cublas_with_real_descriptors(), tf32, tuner),
+                  Cudnn::start(fake::cudnn_with_real_descriptors(), libraries->driver_version, tf32, tuner));
     auto log = [](const std::string& line) { fmt::print("{}\n", line); };
     return open_library(log, libraries->driver_version, tf32, tuner);
   };
@@ -357,6 +362,39 @@ TEST(LibraryCalls, AreRightOverTheFakes) {
     EXPECT_GT(count.cases, 0u) << kind.name;
     EXPECT_EQ(count.declined, 0u) << kind.name;
   }
+}
+
+/// "" or which library is not installed.
+std::string no_libraries() {
+  try {
+    fake::cublas_with_real_descriptors();
+    fake::cudnn_with_real_descriptors();
+    return "";
+  } catch (const Error& e) {
+    if (e.code != Code::declined) throw;
+    return e.what();
+  }
+}
+
+/// Shapes that the kinds do not have, such as operands that all products of a batch share.
+std::vector<Case> codegen_cases() {
+  std::vector<Case> all = codegen::cases::matmul_cases(), convolutions = codegen::cases::conv_cases();
+  all.insert(all.end(), convolutions.begin(), convolutions.end());
+  auto empty = [](const Array& a) { return a.at.empty(); };
+  std::erase_if(
+      all, [&](const Case& c) { return empty(c.expected[0]) || std::any_of(c.inputs.begin(), c.inputs.end(), empty); });
+  return all;
+}
+
+TEST(LibraryCalls, DescriptorsAreAcceptedByTheInstalledLibraries) {
+  if (std::string why = no_libraries(); !why.empty()) GTEST_SKIP() << why;
+  reset_fakes(true);
+  for (const Kind& kind : kinds()) {
+    SCOPED_TRACE(kind.name);
+    EXPECT_EQ(check(kind, Under::descriptors).declined, 0u);
+  }
+  Count others = check({"others", false, codegen_cases}, Under::descriptors);
+  EXPECT_GE(others.cases - others.declined, 90u);
 }
 
 TEST(LibraryCalls, AreDeclinedOverFakesThatLoseNaN) {
