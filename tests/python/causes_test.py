@@ -2,7 +2,9 @@
 import dataclasses
 import unittest
 
-from faithful_test import DEVICE, F, nn, torch  # (leaves where PyTorch is missing)
+from faithful_test import DEVICE, F, Faithful, Two, nn, torch  # (leaves where PyTorch is missing)
+
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutti
 
@@ -222,6 +224,50 @@ class Known(unittest.TestCase):
         step = tutti.from_torch(module, torch.ones(2, 4), optimizer=torch.optim.SGD(module.parameters(), lr=1.0), device=DEVICE)
         step(torch.ones(2, 4))
         torch.testing.assert_close(step.state_dict()["l.bias"], before - 6)
+
+
+class OtherWays(Faithful):
+    def test_gradients_by_other_ways(self):
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                return func(*args, **(kwargs or {}))
+
+        def toggles(self, h):
+            self.b.requires_grad_(False)
+            h = h.tanh()
+            self.b.requires_grad_(True)
+            return h
+
+        def by_name(self, h):
+            self.a.bias.requires_grad = False
+            return h
+
+        def hooked(self, h):
+            self.b.weight.register_hook(lambda d: d * 2)
+            return h
+
+        def sets(self, h):
+            self.b.bias.grad = torch.ones(4)
+            return h
+
+        def replaces(self, h):
+            g = torch.zeros_like(h)
+            g.data = h.detach()
+            return h + g
+
+        def packs(self, h):
+            with torch.autograd.graph.saved_tensors_hooks(torch.round, lambda t: t):
+                return h.tanh()
+
+        def within(self, h):
+            with Mode():
+                return h.tanh()
+
+        for between, said in ((toggles, "changes requires_grad of a parameter"), (by_name, "changes requires_grad of a parameter"),
+                              (hooked, "registers a hook of a parameter"), (sets, "sets the gradient"), (replaces, "replaces the memory"),
+                              (packs, "hooks of saved tensors"), (within, "dispatch mode Mode")):
+            with self.subTest(between.__name__):
+                self.refused(f"forward .*{said}.*causes_test.py", type("Changing", (Two,), {"between": between}))
 
 
 if __name__ == "__main__":

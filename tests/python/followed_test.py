@@ -33,6 +33,16 @@ class Settings:
 @dataclasses.dataclass
 class Options:
     gain: float = 1.0
+    loud = 1.0
+
+
+class Louder(Options):
+    loud = 2.0
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * 2
 
 
 class Slots:
@@ -66,7 +76,7 @@ class Reader(Two):
 
     def between(self, h):
         gain = (self.gain * self.table["gain"] * self.deep["a"][0] * self.deep["a"][1]["gain"] * (2 if "twice" in self.tags else 1)
-                * self.options.gain * self.options.inner.gain * self.hidden * helper() * Settings.gain * Settings.table["gain"] * float(os.environ.get("GAIN_OF_FORWARD", 1)))
+                * self.options.gain * self.options.inner.gain * self.options.inner.loud * self.hidden * helper() * Settings.gain * Settings.table["gain"] * float(os.environ.get("GAIN_OF_FORWARD", 1)))
         return self.last(h + self.aside[0](h)) * gain * torch.from_numpy(self.array) * halves(8)
 
     def last(self, h):
@@ -130,9 +140,11 @@ class Followed(Faithful):
                 m.last = types.MethodType(lambda self, h: h.relu(), m)
             if i == 14:
                 m.gain = 2.0  # hides the class's
+            if i == 16:
+                m.aside[0].__class__, m.options.inner.__class__ = Doubled, Louder
 
         own = Reader.last
-        self.beside(Reader, between=everywhere, steps=16)
+        self.beside(Reader, between=everywhere, steps=17)
         try:
             self.beside(Reader, between=lambda m, i: setattr(Reader, "last", (lambda self, h: h.sigmoid()) if i else own), steps=2)
         finally:
@@ -250,6 +262,23 @@ class Followed(Faithful):
             with self.assertRaisesRegex(UserWarning, "gain.* changed: the step is traced"):
                 module.table["gain"] = 1
                 step(X, Y)
+
+    def test_hooks_of_autograds_graph(self):
+        class Model(Two):
+            def between(self, h):
+                h = h.tanh()
+                if h.grad_fn is not None:
+                    h.grad_fn.register_prehook(lambda d: (d[0] * 3,))
+                return h
+
+        self.beside(Model, steps=2)
+
+    def test_a_loss_that_asks_what_has_a_gradient(self):
+        class Both(Two):
+            def forward(self, x):
+                return super().forward(x), x
+
+        self.beside(Both, loss=lambda y, t: sum(v.square().mean() for v in y if v.requires_grad), steps=2)
 
     def test_one_trace_of_a_backward_pass(self):
         """Also where forward leaves tensors in attributes; where some parameter has no gradient the second call is the one."""

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from tutti.errors import InvalidError
 from tutti.torch.checks import check
+from tutti.torch.packages import installed_file
 from tutti.torch.ragged import cross_entropy
 from tutti.torch.reasons import place_of, remedy_of
 
@@ -181,12 +182,30 @@ def moves():
 
 
 def data():
-    """x.data of a parameter is x.detach(): a trace would take it for the parameter."""
+    """x.data of a parameter is x.detach(): a trace would take it for the parameter. To set it is refused: a trace does not see it."""
     theirs = torch.Tensor.data
 
+    def replace(x, value):
+        if not installed_file(sys._getframe(1).f_code.co_filename):
+            raise InvalidError("forward replaces the memory of a tensor (x.data = …)" + place_of(traceback.extract_stack()),
+                               "use another tensor, or change it in place within torch.no_grad(): x.copy_(…)")
+        theirs.__set__(x, value)
+
     def make(original):
-        return property(lambda x: x.detach() if x.is_leaf and x.requires_grad else theirs.__get__(x), theirs.__set__)
+        return property(lambda x: x.detach() if x.is_leaf and x.requires_grad else theirs.__get__(x), replace)
     return patched(torch.Tensor, "data", make)
+
+
+def saved():
+    """Hooks of saved tensors, which change gradients, and which no trace calls; those of PyTorch's own, such as save_on_cpu, change nothing."""
+    def make(original):
+        def enter(self):
+            if not type(self).__module__.startswith("torch.") or type(self) is torch.autograd.graph.saved_tensors_hooks:
+                raise InvalidError("forward has hooks of saved tensors (saved_tensors_hooks), which from_torch does not call" + place_of(
+                    traceback.extract_stack()), "leave them out: what backward needs lies on the device")
+            return original(self)
+        return enter
+    return patched(torch.autograd.graph.saved_tensors_hooks, "__enter__", make)
 
 
 def without_inference_mode():

@@ -139,6 +139,7 @@ class Reads:
             self.places += [(f"{path}.{k}", functools.partial(_got, held, k), x) for k, x in held.items() if type(x) in PLAIN and isinstance(k, str)]
             return
         self.owners.append((path + ".", held))
+        self.places.append((f"{path}.__class__", functools.partial(type, v), type(v)))
         for k, x in held.items():
             self._item(f"{path}.{k}", held, k, x)
         for k in (k for c in type(v).__mro__ for k in _names_of(vars(c).get("__slots__", ())) if hasattr(v, k)):

@@ -13,9 +13,10 @@ from torch.utils import _pytree as pytree
 from tutti.errors import InvalidError
 from tutti.torch.changes import unseen
 from tutti.torch.clocks import ANOTHER_TIME, Clocks, without_entropy
+from tutti.torch.gradients import nodes, untraced
 from tutti.torch.known import with_known
 from tutti.torch.packages import installed_file
-from tutti.torch.patches import (batch_norms, checkpoints, data, differentiates, instance_norms, lists, moves, patched, seeds,
+from tutti.torch.patches import (batch_norms, checkpoints, data, differentiates, instance_norms, lists, moves, patched, saved, seeds,
                                  without_inference_mode, without_looks_at_data)
 from tutti.torch.reasons import place_of, quiet, untraceable
 from tutti.torch.registry import HANDLERS
@@ -81,6 +82,9 @@ def _refuse_calls():
 
     stack = contextlib.ExitStack()
     stack.enter_context(patched(torch.Tensor, "register_hook", never("a tensor hook changes gradients")))
+    stack.enter_context(nodes(never("a hook of autograd's graph changes gradients")(None)))
+    for name in ("register_multi_grad_hook", "get_gradient_edge"):
+        stack.enter_context(patched(torch.autograd.graph, name, never("forward looks at autograd's graph")))
     for owner, name in ((torch.autograd, "grad"), (torch.Tensor, "backward"), (torch.autograd, "backward")):
         stack.enter_context(patched(owner, name, never("forward takes a gradient itself")))
     return stack
@@ -244,7 +248,7 @@ def guards(module, ahead=0, reads=()):
         cache.cache_clear()
     try:
         with (instance_norms(), batch_norms(), checkpoints(module), without_looks_at_data(), followed(patched),
-              moves(), lists(), data(), without_inference_mode(), seeds(), without_entropy(), clocks.running(), _refuse_python_state(module, reads) as (check, left)):
+              moves(), lists(), data(), saved(), untraced(module), without_inference_mode(), seeds(), without_entropy(), clocks.running(), _refuse_python_state(module, reads) as (check, left)):
             yield left, clocks
         facts.reclaim()
         check()

@@ -41,7 +41,7 @@ class Facts:
         self.bytes = [(path, x, held(x)) for path, x in self.reads.bytes]
         self.sources = [(path, state, state()) for path, state in self.reads.sources]
         modules = [m for _, m in self.reads.modules]
-        self.modules, self.modes = modules, list(map(_mode, modules))
+        self.modules, self.modes, self.classes = modules, list(map(_mode, modules)), list(map(type, modules))
         self.hooks = [h for m in modules for h in (getattr(m, k) for k in HOOKS)] + list(global_hooks().values())
         self.hooked = [(i, dict(h)) for i, h in enumerate(self.hooks) if h]
         self.empty = [h for h in self.hooks if not h]
@@ -72,6 +72,8 @@ class Facts:
                 self.copies[i] = _copy(self.owners[i])
         if self.types and list(map(type, map(operator.getitem, *self.numbers))) != self.types:
             return next(f"'{k}'" for x, k, t in zip(*self.numbers, self.types) if type(x[k]) is not t)
+        if (classes := list(map(type, self.modules))) != self.classes:
+            return next(f"the class of '{path}'" for (path, _), a, b in zip(self.reads.modules, classes, self.classes) if a is not b)
         for path, get, value in self.reads.places:
             now = get()
             if now is not value:
