@@ -226,7 +226,7 @@ class Known(unittest.TestCase):
         torch.testing.assert_close(step.state_dict()["l.bias"], before - 6)
 
 
-class OtherWays(Faithful):
+class Gradients(Faithful):
     def test_gradients_by_other_ways(self):
         class Mode(TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):

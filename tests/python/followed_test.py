@@ -1,11 +1,14 @@
 """State that Python holds outside of a module's tensors: hooks, classes, collections, globals, closures. A step of tutti.from_torch follows
 what changes between calls, and refuses what forward itself changes. PyTorch is the judge."""
 import array
+import collections
+import contextvars
 import copy
 import ctypes
 import dataclasses
 import datetime
 import functools
+import io
 import itertools
 import os
 import random
@@ -23,7 +26,7 @@ import tutti
 from tutti.torch import joint
 from tutti.torch.watch import Facts
 
-GAIN = 1.0
+GAIN, CONTEXT = 1.0, contextvars.ContextVar("CONTEXT", default=0)
 
 
 class Settings:
@@ -421,6 +424,10 @@ class Refused(Faithful):
             a[0] += 1
             return float(a[0])
 
+        def counts(d):
+            d["n"] = d.get("n", 0) + 1
+            return d["n"]
+
         def named(o):
             o.n = getattr(o, "n", 0) + 1
             return o.n
@@ -434,6 +441,9 @@ class Refused(Faithful):
                                       ("array", lambda: np.zeros(2), raised, "changes the array 'held'"),
                                       ("bytearray", lambda: bytearray(2), risen, "changes the bytes of 'held'"),
                                       ("ctypes", lambda: (ctypes.c_int * 2)(), risen, "changes the bytes of 'held'"),
+                                      ("stream", lambda: io.BytesIO(bytes(range(9))), lambda f: f.read(1)[0], goes_on),
+                                      ("UserDict", collections.UserDict, counts, r"changes 'held\['n'\]'"),
+                                      ("context", lambda: CONTEXT, lambda v: v.set(v.get() + 1) and v.get(), "changes 'held'"),
                                       ("clock", lambda: time, lambda t: time.time() % 7, r"computes with the time \(time\).*input"),
                                       ("date", lambda: 0, lambda d: datetime.date.today().toordinal() % 10, r"the time \(date.today\)"),
                                       ("entropy", lambda: 0, lambda r: random.Random().random(), "the system's random numbers .*torch.rand"),

@@ -236,7 +236,13 @@ def seeds():
                                remedy_of(frames, "draw them once, and register_buffer what was drawn"))
         return seed
 
+    def by_state(original):
+        def set_rng_state(state):
+            return original(state) if installed_file(sys._getframe(1).f_code.co_filename) else make(original)()
+        return set_rng_state
+
     stack = contextlib.ExitStack()
     for owner in (torch, torch.random):
         stack.enter_context(patched(owner, "manual_seed", make))
+        stack.enter_context(patched(owner, "set_rng_state", by_state))
     return stack

@@ -2,8 +2,10 @@
 of collections, hooks, and the globals and closures of functions. Of the user's own code all of it, to any depth; of installed packages
 what instances and classes hold."""
 import collections
+import contextvars
 import dis
 import functools
+import io
 import os
 import pickle
 import random
@@ -18,6 +20,7 @@ from tutti.torch.packages import installed, installed_file
 
 PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size))
 COLLECTIONS = (dict, list, set, collections.deque)
+_CONTAINERS = ("collections", "weakref", "queue")  # whose objects are such
 NUMBERS = (bool, int, float, complex)
 PART = "what belongs to "
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -121,6 +124,11 @@ class Reads:
             self.sources.append((path, functools.partial(_drawn, v)))
         elif hasattr(type(v), "__next__") and type(v).__module__ in ("builtins", "itertools"):
             self.sources.append((path, functools.partial(_position, v)))
+        elif isinstance(v, contextvars.ContextVar):
+            self.places.append((path, functools.partial(v.get, GONE), v.get(GONE)))
+            self._todo.append((path, v.get(GONE)))
+        elif isinstance(v, io.IOBase):
+            self.sources.append((path, functools.partial(_told, v)))
         elif isinstance(v, os._Environ):
             self.owners.append((path, v._data))
         elif held(v) is not None:
@@ -137,6 +145,8 @@ class Reads:
         if installed(type(v).__module__):
             self.places += [(path, functools.partial(len, held), len(held))] if isinstance(held, dict) else []
             self.places += [(f"{path}.{k}", functools.partial(_got, held, k), x) for k, x in held.items() if type(x) in PLAIN and isinstance(k, str)]
+            if type(v).__module__ in _CONTAINERS:
+                self._todo += [(path, x) for x in held.values() if isinstance(x, COLLECTIONS)]
             return
         self.owners.append((path + ".", held))
         self.places.append((f"{path}.__class__", functools.partial(type, v), type(v)))
@@ -169,14 +179,14 @@ class Reads:
                 continue
             self.places.append((name, functools.partial(getattr, cell, "cell_contents", GONE), value))
             self._todo.append((name, value))
-        self._todo += [(f.__name__, x) for x in (f.__defaults__, f.__kwdefaults__, f.__dict__) if x]
+        self._todo += [(f.__name__, x) for x in (f.__defaults__, f.__kwdefaults__, f.__dict__) if x is not None]
         found, names = _names(f.__code__)
+        if names & {"environ", "getenv"}:
+            self._todo.append(("os.environ", os.environ))
         self.clocks += clocks_of(f.__globals__, found & f.__globals__.keys(), names)
         for name in sorted(found & f.__globals__.keys()):
             value = f.__globals__[name]
             self.places.append((name, functools.partial(f.__globals__.get, name, GONE), value))
-            if value is os and names & {"environ", "getenv"}:
-                self._todo.append(("os.environ", os.environ))
             if isinstance(value, types.ModuleType) and not installed(value.__name__):
                 for k in names & vars(value).keys():
                     self.places.append((f"{name}.{k}", functools.partial(vars(value).get, k, GONE), vars(value)[k]))
@@ -202,6 +212,14 @@ def _drawn(generator):
     if isinstance(generator, random.Random):
         return generator.getstate()
     return pickle.dumps(generator.bit_generator.state if isinstance(generator, np.random.Generator) else generator.get_state())
+
+
+def _told(stream):
+    """How far a file that is read is."""
+    try:
+        return stream.tell() if stream.readable() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _position(x):
