@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 
-/// Requested validation: "", "1" or "sync".
+/// Requested validation: "", "1", "sync" or "gpu".
 std::string wanted_validation() {
   const char* value = std::getenv("TUTTI_VULKAN_VALIDATION");
   return !value || !*value || std::string_view(value) == "0" ? "" : value;
@@ -56,7 +56,9 @@ void Instance::create(const sdk::Host& host) {
 
   VkDebugUtilsMessengerCreateInfoEXT listener = {VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
   VkValidationFeaturesEXT features = {VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT};
-  VkValidationFeatureEnableEXT synchronization = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
+  constexpr VkValidationFeatureEnableEXT checks[] = {
+      VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT, VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT,
+      VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT};
   const char* debug_utils = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
   std::string wanted = wanted_validation();
   if (!wanted.empty()) {
@@ -79,9 +81,9 @@ void Instance::create(const sdk::Host& host) {
     listener.pfnUserCallback = Messages::receive;
     listener.pUserData = messages_.get();
     info.pNext = &listener;  // for messages during creation and destruction of the instance
-    if (wanted == "sync") {
-      features.enabledValidationFeatureCount = 1;
-      features.pEnabledValidationFeatures = &synchronization;
+    if (wanted != "1") {
+      features.enabledValidationFeatureCount = wanted == "gpu" ? 3 : 1;
+      features.pEnabledValidationFeatures = checks;
       listener.pNext = &features;
     }
     info.enabledLayerCount = 1;

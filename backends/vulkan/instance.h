@@ -28,7 +28,8 @@ struct PhysicalDevice {
 };
 
 /// With TUTTI_VULKAN_VALIDATION=1 the instance has the Khronos validation layer, with =sync its synchronization checks
-/// too; its messages are logged as errors and thrown by the next throw_validation().
+/// too, with =gpu its GPU-assisted checks as well; its messages are logged as errors and thrown by the next
+/// throw_validation().
 class Instance {
  public:
   /// Throws Error(declined) that names the package to install if there is no loader or no driver, and Error(invalid)
