@@ -175,21 +175,24 @@ class Scheduler {
     chain.readers.insert(order_.after(k).begin(), order_.after(k).end());
   }
 
+  /// Whether a node waits only for ready nodes that join it.
+  bool may_run(uint32_t reader) const {
+    auto first = ready_.lower_bound({reader, false, 0}), last = ready_.lower_bound({reader + 1, false, 0});
+    return waits_[reader] <= static_cast<size_t>(std::distance(first, last));
+  }
+
   /// The next ready elementwise node of the same shape and phase that comes next anyway or reads values of the chain.
   uint32_t find_next(uint32_t head, const Chain& chain) const {
     auto reads = [&](uint32_t k) {
       return std::ranges::any_of(node(k).inputs, [&](ValueId i) { return chain.made.contains(i); });
     };
     auto fits = [&](uint32_t k) {
-      uint32_t reader = keys_[k].before;
-      bool waits = waits_[reader] > 1 && !reads(k);
-      if (reader != k && (waits || keys_[k].gradient)) return false;  // it will join its reader
+      if (keys_[k].before != k && (keys_[k].gradient || !may_run(keys_[k].before))) return false;  // joins its reader
       return node(k).op->elementwise() && part(node(k)) == part(node(head)) && shape(k) == shape(head);
     };
     if (!ready_.empty() && fits(ready_.begin()->node)) return ready_.begin()->node;
-    for (uint32_t k : chain.readers) {
+    for (uint32_t k : chain.readers)
       if (reads(k) && ready_.contains(keys_[k]) && fits(k)) return k;
-    }
     return none;
   }
 

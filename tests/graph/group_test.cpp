@@ -50,8 +50,7 @@ TEST(Group, CastsJoinTheNodeThatReadsThem) {
   verify(r.graph);
   const TuttiGroup* last = &r.groups.back();
   EXPECT_EQ(count_of(r, *last, cast_op), 1u);
-  EXPECT_EQ(count_of(r, *last, mul_op), 1u);
-  EXPECT_EQ(count_of(r, *last, matmul_op), 0u);
+  EXPECT_EQ(last->first + last->count, r.graph.nodes().size());
 }
 
 TEST(Group, LargeGradientsAreWidenedByTheOptimizer) {

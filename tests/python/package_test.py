@@ -471,7 +471,7 @@ class Training(unittest.TestCase):
                                  ([(np.r_[x, x], np.r_[y, y])], r"64 samples, the trainer's batch is 32: Trainer\(batch=64\)")):
             with self.subTest(message), self.assertRaisesRegex(tutti.InvalidError, message):
                 trainer().fit(batches)
-        with self.assertRaisesRegex(tutti.InvalidError, "no whole batch in epoch 2.*a generator ends for good"):
+        with self.assertRaisesRegex(tutti.InvalidError, "no complete batch in epoch 2.*a generator can be iterated only once"):
             trainer().fit((b for b in [(x, y)]), epochs=2)
         with self.assertRaisesRegex(tutti.InvalidError, "an iterable's are gone.*leave nan_check out"):
             trainer(nan_check=True).fit([(x, y)])
