@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/option_text.h"
 #include "graph/ops/conv2d.h"
 #include "graph/ops/conv2d_dw.h"
 #include "graph/ops/conv2d_dx.h"
@@ -143,7 +144,7 @@ OpCase parse_op(const std::string& text, bool quick) {
   if (kind == op_kinds().end()) {
     std::string names;
     for (const OpKind& k : op_kinds()) names += fmt::format("{}{}", names.empty() ? "" : ", ", k.name);
-    throw invalid(fmt::format("unknown op '{}'", name), "use one of " + names);
+    throw invalid_option("ops", text, fmt::format("unknown op '{}'", name), "use one of " + names);
   }
   if (name == text) return {name, quick ? kind->quick : kind->usual};
   Shape shape;
@@ -157,9 +158,10 @@ OpCase parse_op(const std::string& text, bool quick) {
     at = next + more;
     if (!more && shape.size() == kind->usual.size()) return {name, shape};
   }
-  throw invalid(fmt::format("op '{}': the shape must be {} ({} integers of at least 1)", text, kind->shape_means,
-                            kind->usual.size()),
-                fmt::format("for example {}:{}", name, OpCase{name, kind->usual}.shape_text()));
+  throw invalid_option(
+      "ops", text,
+      fmt::format("the shape must be {} ({} integers of at least 1)", kind->shape_means, kind->usual.size()),
+      option_text("ops", fmt::format("{}:{}", name, OpCase{name, kind->usual}.shape_text())));
 }
 
 Graph build(const OpCase& op, DType dtype) {

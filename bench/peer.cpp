@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/option_text.h"
 #include "core/runtime/child_process.h"
 #include "graph/lower/lower.h"
 
@@ -50,7 +51,7 @@ class Process {
     } else {
       stop();
       throw invalid(fmt::format("peer {}: cannot run {}: {}", o.name, o.python, std::strerror(error)),
-                    "set TUTTI_PYTHON to a Python interpreter");
+                    fmt::format("give a Python interpreter with {} or TUTTI_PYTHON", option_text("python")));
     }
   }
   Process(const Process&) = delete;
@@ -157,8 +158,9 @@ std::vector<std::unique_ptr<Lane>> peer_lanes(const PeerOptions& options) {
   try {
     hello = process->answer();
   } catch (const Error& e) {
-    throw invalid(fmt::format("peer {}: {} ({})", options.name, e.what(), options.python),
-                  "set TUTTI_PYTHON to a Python interpreter that has it installed");
+    throw invalid(
+        fmt::format("peer {}: {} ({})", options.name, e.what(), options.python),
+        fmt::format("give a Python interpreter that has it installed with {} or TUTTI_PYTHON", option_text("python")));
   }
   std::vector<std::unique_ptr<Lane>> lanes;
   for (const Json& device : hello.at("devices")) {

@@ -82,6 +82,7 @@ void RunOptions::add_model(CLI::App& sub) {
                          fmt::format("A built-in model (`tutti help models`), or the path of {}", model_files)),
           m);
   add_model_options(sub, m);
+  sub.get_option("--dropout")->default_str("");  // the model's
 }
 
 CLI::Option* RunOptions::add_model_option(CLI::App& sub, const ModelOption& option) {

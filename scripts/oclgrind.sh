@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs tutti on Oclgrind, an OpenCL device that checks kernels: data races, uninitialised values, bounds, and the calls of
-# the API. Without COMMAND: every op of `tutti parity --quick`, and a step of five models' tiny size (4 minutes on 2 cores).
+# the API. Without COMMAND: every op of `tutti parity --quick`, and a step of five models' tiny size (minutes).
 # Needs Debian's package oclgrind, and the target oclgrind_writes (tests/opencl/oclgrind_writes.cpp says why).
 #
 # usage: oclgrind.sh [--build FOLDER] [COMMAND...]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with SwiftShader as the only Vulkan driver: a second software device beside lavapipe. The driver is taken
 # from Debian's package chromium-common (30 MB to fetch), which is unpacked into .deps/swiftshader and not installed. Without
-# COMMAND: every op of `tutti parity --quick`, conformance of the plugin, and all tiny models in lockstep (2 minutes).
+# COMMAND: every op of `tutti parity --quick`, conformance of the plugin, and all tiny models in lockstep (minutes).
 #
 # usage: swiftshader.sh [--build FOLDER] [COMMAND...]
 # Exit code: the command's; without one, 1 if anything failed; 2: a bad argument, or the driver cannot be fetched.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,14 @@ struct BuildError : Error {
   BuildError(size_t source, const Error& why) : Error(why), source(source) {}
   size_t source;  ///< index in `sources`
 };
+/// Rethrows the exception of a source's build; an Error becomes a BuildError.
+[[noreturn]] inline void throw_build_error(size_t source, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    throw BuildError(source, e);
+  }
+}
 
 /// Host memory, and the device range of the same size that it is copied to at the start of a sequence.
 struct Upload {

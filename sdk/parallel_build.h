@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/base/cpus.h"
-#include "sdk/driver.h"
 
 namespace tutti::sdk {
 
@@ -33,15 +32,6 @@ std::vector<std::exception_ptr> parallel_build(size_t count, F&& build) {
   work();
   others.clear();  // joins
   return errors;
-}
-
-/// Rethrows the exception of a source's build; an Error becomes a BuildError.
-[[noreturn]] inline void throw_build_error(size_t source, const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    throw BuildError(source, e);
-  }
 }
 
 }  // namespace tutti::sdk

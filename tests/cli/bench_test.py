@@ -172,7 +172,7 @@ class Bench(harness.Case):
     def test_a_peer_that_is_not_there(self):
         result = self.done(*QUICK, "--ops", "add", "--peer", "torch", "--python", self.folder / "none")
         self.assertIn("cannot run", result.stderr)
-        self.assertIn("set TUTTI_PYTHON to a Python interpreter", result.stdout)
+        self.assertIn("--python or TUTTI_PYTHON", result.stdout)
         (self.folder / "torch.py").write_text("raise ImportError('no such thing here')")
         env = environment(PYTHONPATH=str(self.folder), TUTTI_PYTHON=sys.executable)
         result = self.done(*QUICK, "--ops", "add", "--peer", "torch", env=env)

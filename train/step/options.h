@@ -35,9 +35,10 @@ struct TUTTI_API ParameterGroup {
 using UpdateFunction = std::function<void(Graph& g, const std::vector<nn::Parameter>& parameters,
                                           const Values& gradients, Value lr, Value step)>;
 
+/// Options of a training run: of its programs (Programs ignores those that change no graph) and of its trainer.
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
-  UpdateFunction update = {};               ///< in place of the optimizer's
+  UpdateFunction update = {};               ///< in place of the optimizer's, of which only the name is used then
   Schedule schedule = {};                   ///< of the learning rate; constant unless given
   std::optional<Plateau> plateau = {};      ///< in addition to the schedule; updated by Trainer::report_validation_loss
   double clip_norm = 0, clip_value = 0;     ///< gradient clipping; 0: off

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/elf.h"
@@ -87,7 +88,8 @@ void check_index(const Setup& setup, double timeout) {
   Checks one = {{"init.devices", "", look}};
   Event e = Child(setup, one, 0, 1).next(timeout);
   if (e.kind == Event::result && e.outcome == Outcome::unsupported)
-    throw invalid(fmt::format("device index {}: {}", setup.device, e.why), "use one of these indices");
+    throw invalid(fmt::format("{}: {}", option_text("device-index", int64_t{setup.device}), e.why),
+                  "use one of these indices");
 }
 
 /// Runs the selected checks, each group in its own processes, and records their output and exit status.
@@ -238,7 +240,7 @@ Report run(const Options& options) {
   Setup setup = setup_of(options);
   if (list(options.only).empty())
     throw invalid(fmt::format("no check matches '{}'", options.only),
-                  "use the name of a check; * matches any characters");
+                  option_text("list") + " shows all checks; * matches any characters");
   check_index(setup, options.timeout);
   Report report{.manifest = setup.manifest, .device = "", .results = {}};
   Checks checks = chosen(options.only);

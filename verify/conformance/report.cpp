@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "verify/conformance/conformance.h"
 
@@ -28,7 +29,7 @@ std::string cut(const std::string& text) {
   if (text.size() <= most) return text;
   size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + " … (the JSON report has the rest)";
+  return text.substr(0, end) + fmt::format(" … ({} has the rest)", option_text("json"));
 }
 
 }  // namespace

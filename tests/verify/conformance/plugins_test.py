@@ -135,7 +135,7 @@ class Conformance(harness.Case):
         self.fails(2, ["no check matches 'nothing'"], "conformance", MOCK, "--only", "nothing")
         self.fails(2, ["--timeout 0"], "conformance", MOCK, "--timeout", "0")
         self.fails(2, ["--timeout 1e+300", "86400"], "conformance", MOCK, "--timeout", "1e300")
-        self.fails(2, ["device index 7: the plugin lists 1: 0"], "conformance", MOCK, "--device-index", "7")
+        self.fails(2, ["--device-index 7: the plugin lists 1: 0"], "conformance", MOCK, "--device-index", "7")
         for more in [], ["--list"]:
             self.fails(2, [f"{other} was interpreted as the file of --json", "--json=-"], "conformance", *more, "--json", other)
         self.assertEqual(other.read_bytes(), MOCK.read_bytes())
