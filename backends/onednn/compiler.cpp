@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/onednn/elementwise.h"
-#include "sdk/parallel_build.h"
 #include "sdk/plan/schedule.h"
 
 namespace tutti::onednn {
@@ -21,7 +20,6 @@ class Compiler : sdk::Schedule {
 
   Plan run() {
     walk();
-    generate();
     plan_.memories = std::move(memories_);
     sdk::place_memories(plan_, alignment);
     return std::move(plan_);
@@ -106,17 +104,6 @@ class Compiler : sdk::Schedule {
       hold(v, layout, out.back());
     }
     add_step(std::move(kernel), name, node, std::move(in), std::move(out));
-  }
-
-  /// Generates the kernels' machine code, which takes most of the time of a compile, in several threads.
-  void generate() {
-    std::vector<std::exception_ptr> errors =
-        sdk::parallel_build(plan_.steps.size(), [&](size_t k) { plan_.steps[k].kernel->generate(); });
-    for (size_t k = 0; k < errors.size(); ++k) try {
-        if (errors[k]) std::rethrow_exception(errors[k]);
-      } catch (const dnnl::error& e) {
-        throw failed(plan_.steps[k].node, plan_.steps[k].name, e);
-      }
   }
 
   // ---- nodes

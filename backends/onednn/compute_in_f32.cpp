@@ -55,12 +55,6 @@ class Widened : public Kernel {
     scratch += shared;
   }
 
-  void generate() override {
-    wide_->generate();
-    for (Side& s : sides_)
-      if (s.reorder) s.reorder->generate();
-  }
-
   void bind(std::span<void* const> from, std::span<void* const> to, std::byte* scratch) override {
     std::vector<void*> inside;
     for (size_t k = 0; k < sides_.size(); ++k) {

@@ -77,7 +77,7 @@ void FunctionKernel::bind(std::span<void* const> in, std::span<void* const> out,
 
 PrimitiveKernel::PrimitiveKernel(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments, int threads,
                                  int session_threads)
-    : pd_(pd),
+    : primitive_(pd.get()),
       arguments_(std::move(arguments)),
       scratchpad_(pd.scratchpad_desc()),
       threads_(threads),
@@ -86,13 +86,7 @@ PrimitiveKernel::PrimitiveKernel(const dnnl::primitive_desc_base& pd, std::vecto
   implementation = pd.impl_info_str();
 }
 
-void PrimitiveKernel::generate() {
-  ThreadScope scope(threads_);
-  primitive_ = dnnl::primitive(pd_.get());
-}
-
 void PrimitiveKernel::bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) {
-  if (!primitive_) generate();
   for (const Argument& a : arguments_) memories_.emplace_back(a.desc, engine(), a.result ? out[a.slot] : in[a.slot]);
   for (size_t k = 0; k < arguments_.size(); ++k) bound_.push_back({arguments_[k].id, memories_[k].get()});
   if (scratchpad_.get_size() == 0) return;
@@ -177,15 +171,11 @@ const std::vector<Entry>& kernel_list() {
   return list;
 }
 
-sdk::NodeError failed(uint32_t node, std::string_view name, const dnnl::error& e) {
-  return {node, e.status == dnnl_out_of_memory ? Code::no_memory : Code::compile,
-          fmt::format("{}: oneDNN: {}", name, e.what()), "use a smaller batch or model"};
-}
-
 KernelPtr make_kernel(const Entry& entry, const NodeView& c) try {
   return entry.make(c);
 } catch (const dnnl::error& e) {
-  throw failed(c.number, entry.name, e);
+  throw sdk::NodeError(c.number, e.status == dnnl_out_of_memory ? Code::no_memory : Code::compile,
+                       fmt::format("{}: oneDNN: {}", entry.name, e.what()), "use a smaller batch or model");
 }
 
 KernelPtr try_make(const Entry& entry, const NodeView& c) try { return entry.make(c); } catch (const dnnl::error&) {

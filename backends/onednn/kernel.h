@@ -53,8 +53,6 @@ class Kernel {
   bool overwrites = false;  ///< the first result may overwrite the first input
   /// OneDNN's implementation or the instruction set: "brgemm:avx512_core"; "": unknown.
   std::string implementation = {};
-  /// Generates machine code, in any thread. Otherwise bind() does it.
-  virtual void generate() {}
   /// Called once, after allocation. `out` is null for unused results.
   virtual void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) = 0;
   virtual void run() = 0;
@@ -71,8 +69,6 @@ const std::vector<Entry>& kernel_list();
 /// Chooses an entry for a node, after checking its numerics, version and attributes.
 Choice choose_kernel(const NodeView& c);
 
-/// The error for a kernel that oneDNN cannot make.
-sdk::NodeError failed(uint32_t node, std::string_view name, const dnnl::error& e);
 /// Makes the entry's kernel. Throws NodeError if oneDNN cannot make it, usually for lack of memory.
 KernelPtr make_kernel(const Entry& entry, const NodeView& c);
 /// The same, or null if oneDNN has no implementation: for kernels with fused operations.
@@ -104,12 +100,10 @@ class PrimitiveKernel : public Kernel {
   /// `threads`: number of threads for the primitive (small problems are slower on several).
   PrimitiveKernel(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments, int threads,
                   int session_threads);
-  void generate() override;
   void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override;
   void run() override;
 
  private:
-  dnnl::primitive_desc_base pd_;
   dnnl::primitive primitive_;
   std::vector<Argument> arguments_;
   Desc scratchpad_;

@@ -26,7 +26,6 @@ class WithOutside : public Kernel {
     implementation = conv_->implementation;
     scratch = conv_->scratch;
   }
-  void generate() override { conv_->generate(); }
   void bind(std::span<void* const> from, std::span<void* const> to, std::byte* scratch) override {
     conv_->bind(from, to, scratch);
     other_.bind(from[1]);

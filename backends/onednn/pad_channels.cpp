@@ -44,12 +44,6 @@ class Even : public Kernel {
     scratch += shared;
   }
 
-  void generate() override {
-    conv_->generate();
-    for (Side& s : sides_)
-      if (s.reorder) s.reorder->generate();
-  }
-
   void bind(std::span<void* const> from, std::span<void* const> to, std::byte* scratch) override {
     std::vector<void*> inside(from.begin(), from.end());
     for (size_t k = 0; k < sides_.size(); ++k) {

@@ -76,7 +76,6 @@ class Repaired : public Kernel {
     scratch = kernel_->scratch;
     implementation = kernel_->implementation;
   }
-  void generate() override { kernel_->generate(); }
   void bind(std::span<void* const> from, std::span<void* const> to, std::byte* scratch) override {
     kernel_->bind(from, to, scratch);
     for (size_t k = 0; k < inputs_.size(); ++k) inputs_[k].bind(from[k]);
