@@ -12,9 +12,9 @@ constexpr uint64_t bucket_bytes = uint64_t{1} << 20;  // much longer to send tha
 GradientBuckets::GradientBuckets(const ModelSignature& declared, Precision precision) {
   auto accumulated = Programs::accumulated(declared, precision);
   auto is_large = [](const auto& s) { return num_elements(s.second.shape) >= large_gradient; };
-  auto rest = std::ranges::stable_partition(accumulated, is_large);
-  std::ranges::reverse(accumulated.begin(), rest.begin());
-  large = static_cast<size_t>(rest.begin() - accumulated.begin());
+  auto rest = std::stable_partition(accumulated.begin(), accumulated.end(), is_large);
+  std::reverse(accumulated.begin(), rest);
+  large = static_cast<size_t>(rest - accumulated.begin());
   uint64_t bytes = 0;  // of the last bucket
   for (const auto& [name, type] : accumulated) {
     if (buckets.empty() || states.size() == large || (states.size() < large && bytes >= bucket_bytes)) {
