@@ -271,7 +271,7 @@ class Run::Loop {
   double run_steps_ = 0, run_seconds_ = 0;  // of all epochs; run_seconds_ sums steps / (samples per second)
 };
 
-Run::Run(RunSettings settings, bool writes) : impl_(std::make_unique<Impl>(std::move(settings), writes)) {
+Run::Run(RunSettings settings, bool writes) : impl_(new Impl{std::move(settings), writes}) {
   const RunSettings& s = impl_->settings;
   check(s);
   if (!writes) return;
