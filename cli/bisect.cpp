@@ -11,7 +11,7 @@
 #include "cli/run_options.h"
 #include "cli/signals.h"
 #include "core/base/option_text.h"
-#include "verify/bisect/bisect.h"
+#include "verify/bisect/bisect_exact.h"
 
 namespace tutti::cli {
 namespace {
@@ -209,8 +209,46 @@ struct BisectCommand {
     if (parse_precision(run.text("precision")) == Precision::tf32)
       throw invalid_option("precision", "tf32", "its matmuls are less precise than the error bounds of bisect",
                            "compare in f32 instead");
+    if (run.text("numerics") == "exact" && run.text("precision") != "f32")
+      throw invalid_option("precision", run.text("precision"), "exact numerics are those of f32", "omit it");
+    if (run.text("numerics") == "exact" && !file.empty())
+      throw invalid_option("save", file, "has no effect with exact numerics, which are compared bit by bit", "omit it");
     if (file == "-") throw invalid_option("save", "-", "a replay file cannot be written to stdout", "name a file");
     check_target("--save", file);
+  }
+
+  /// The first node whose bits differ.
+  int run_exact(const Device& first, const Device& second, const bisect::BisectOptions& options) const {
+    bisect::ExactResult r = bisect::bisect_exact(first, second, options);
+    const std::optional<bisect::ExactFinding>& f = r.finding;
+    const bool partial = interrupted() && !f;
+    release_signals();
+    if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.steps);
+    std::string wrong = f && f->wrong ? (*f->wrong ? second : first).id : "";
+    if (json) {
+      ordered_json out = {{"ok", !f},
+                          {"model", run.model},
+                          {"data", run.data},
+                          {"numerics", "exact"},
+                          {"batch", run.trainer.batch},
+                          {"steps", r.steps},
+                          {"seed", run.trainer.seed},
+                          {"nodes_per_step", r.nodes},
+                          {"finding", nullptr}};
+      if (f)
+        out["finding"] = {{"step", f->step + 1},      {"node", f->node}, {"op", f->blamed.op->name},
+                          {"label", f->blamed.label}, {"wrong", wrong},  {"difference", f->difference.text}};
+      print_json(out);
+    } else if (f) {
+      print_out("{} and {} have other bits in step {}, node {} of {}, {}\n  {}\n  {}\n", first.id, second.id,
+                f->step + 1, f->node, r.nodes, name(f->blamed.phase), in_words(f->blamed, f->inputs, f->results),
+                f->difference.text);
+      print_out("  {}\n", wrong.empty() ? "both differ from the reference" : wrong + " differs from the reference");
+    } else {
+      print_out("{} and {} have the same bits: {} step{} of {} with batch {}, {} nodes each\n", first.id, second.id,
+                r.steps, r.steps == 1 ? "" : "s", run.model, run.trainer.batch, r.nodes);
+    }
+    return partial ? cut_off : f ? stopped : done;
   }
 
   int operator()() {
@@ -231,6 +269,7 @@ struct BisectCommand {
     };
     catch_signals();
     options.stop = interrupted;
+    if (run.text("numerics") == "exact") return run_exact(first, second, options);
     bisect::BisectResult r = bisect::bisect(first, second, options);
     const bool partial = interrupted() && r.findings.empty();
     release_signals();

@@ -58,6 +58,7 @@ constexpr int64_t most_jobs = 256;
 
 struct ParityCommand {
   std::string devices = "all", ops, only, model, size, page, record, against, job;
+  std::string numerics = "fast";
   bool quick = false, full = false, json = false;
   uint64_t seed = 1;
   int64_t steps = 60, batch = 0;
@@ -76,6 +77,8 @@ struct ParityCommand {
     return wanted;
   }
 
+  bool exact() const { return parse_numerics(numerics) == TUTTI_EXACT; }
+
   std::vector<parity::CaseId> cases() const {
     if (!only.empty()) return {parity::parse_case(only)};
     parity::Extent extent = quick ? parity::Extent::quick : full ? parity::Extent::full : parity::Extent::normal;
@@ -86,6 +89,7 @@ struct ParityCommand {
       std::vector<parity::CaseId> of = parity::cases_of(*op, extent);
       all.insert(all.end(), of.begin(), of.end());
     }
+    if (exact()) std::erase_if(all, [](const parity::CaseId& id) { return !parity::has_exact(id); });
     return all;
   }
 
@@ -119,6 +123,7 @@ struct ParityCommand {
     ProgressLine line;
     setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions check for out-of-bounds writes
     parity::SuiteOptions options{.seed = seed,
+                                 .exact = exact(),
                                  .watch =
                                      [&](const parity::Progress& p) {
                                        line(p);
@@ -222,8 +227,11 @@ struct ParityCommand {
   }
 
   nlohmann::ordered_json document(const parity::Report& report) const {
-    nlohmann::ordered_json out = {
-        {"ok", report.ok()}, {"partial", report.partial}, {"seed", seed}, {"extent", extent_name()}};
+    nlohmann::ordered_json out = {{"ok", report.ok()},
+                                  {"partial", report.partial},
+                                  {"seed", seed},
+                                  {"extent", extent_name()},
+                                  {"numerics", numerics}};
     for (const char* key : {"devices", "ops", "failures", "unsupported", "expected_failures", "no_room"})
       out[key] = nlohmann::json::array();
     for (const parity::DeviceResult& d : report.devices) {
@@ -370,20 +378,30 @@ void add_parity(CLI::App& app, Action& action) {
       "Test one case, OP:SAMPLE:WHAT:DTYPE, for example matmul:2:all:f32. WHAT is forward, d1 (gradient of input 1) or "
       "all, optionally with a variant such as .large; DTYPE f32 uses the sample's own dtypes");
   one->excludes(ops)->excludes(quick)->excludes(full);
+  CLI::Option* numerics = sub->add_option("--numerics", c.numerics,
+                                          "fast: within error bounds of float64; exact: the bits of the reference's "
+                                          "exact numerics (f32)")
+                              ->capture_default_str();
   CLI::Option* page = sub->add_option("--html", c.page, "Write the matrix as an HTML page to this file");
   CLI::Option* record = sub->add_option(
       "--record", c.record, "Record the results of one --device in this file, for --against on another machine");
   CLI::Option* against =
       sub->add_option("--against", c.against, "Compare with the results that another machine recorded in this file");
-  against->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record);
+  against->excludes(numerics)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record);
   std::vector<std::string> names;
   for (const ModelDef* m : all_models()) names.push_back(m->name);
   CLI::Option* model = sub->add_option(
       "--model", c.model,
       fmt::format("Lockstep training of a model ({}, or {}) instead of ops", fmt::join(names, ", "), model_files));
   sub->add_option("--size", c.size, "Model size, with --model (default: the first)")->needs(model);
-  model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record)->excludes(
-      against);
+  model->excludes(ops)
+      ->excludes(quick)
+      ->excludes(full)
+      ->excludes(one)
+      ->excludes(page)
+      ->excludes(record)
+      ->excludes(against)
+      ->excludes(numerics);
   sub->add_option("--steps", c.steps, "Training steps, with --model")->check(whole<int64_t>)->needs(model);
   sub->add_option("--batch", c.batch, "Batch size, with --model (0: the model's)")->check(whole<int64_t>)->needs(model);
   auto add_of_processes = [&](const char* name, auto& to, const char* help) {

@@ -117,7 +117,8 @@ class BroadcastReader {
   int64_t at_ = 0;
 };
 
-void evaluate_expr(const Expr& e, std::span<const Tensor> in, std::span<Tensor> out, bool exact) {
+void evaluate_expr(const Expr& e, std::span<const Tensor> in, std::span<Tensor> out, bool exact,
+                   ExactInstruction instruction = nullptr) {
   size_t total = out[0].at.size();
   std::vector<BroadcastReader> walks;
   for (const Tensor& x : in) walks.emplace_back(x, out[0].shape());
@@ -141,8 +142,9 @@ void evaluate_expr(const Expr& e, std::span<const Tensor> in, std::span<Tensor> 
         continue;
       }
       int operands = operand_count(i.code);
-      run(i, r[k].data(), r[i.a].data(), operands > 1 ? r[i.b].data() : nullptr, operands > 2 ? r[i.c].data() : nullptr,
-          n);
+      const double *a = r[i.a].data(), *b = operands > 1 ? r[i.b].data() : nullptr;
+      if (instruction && i.dtype == TUTTI_F32 && instruction(i.code, r[k].data(), a, b, n)) continue;
+      run(i, r[k].data(), a, b, operands > 2 ? r[i.c].data() : nullptr, n);
       if (exact)
         for (size_t j = 0; j < n; ++j) r[k][j] = round_to(static_cast<DType>(i.dtype), r[k][j]);
     }
@@ -174,10 +176,11 @@ void evaluate_into(const OpDef& op, std::span<const Tensor> in, std::vector<Tens
 
 }  // namespace
 
-std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Shape& shape, bool exact) {
+std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Shape& shape, bool exact,
+                             ExactInstruction instruction) {
   std::vector<Tensor> out;
   for (DType t : e.results) out.emplace_back(TensorType{t, shape});
-  evaluate_expr(e, in, out, exact);
+  evaluate_expr(e, in, out, exact, instruction);
   round_results(out);
   return out;
 }

@@ -11,8 +11,14 @@ namespace tutti {
 /// in float64; results are rounded to their dtype. Inputs must be valid (see infer_types).
 std::vector<Tensor> evaluate(const OpDef& op, std::span<const Tensor> in, const Attrs& a);
 
+/// A float32 instruction of exact numerics over n elements: y = code(a, b). Returns false if float64 arithmetic rounded
+/// once gives the same.
+using ExactInstruction = bool (*)(uint16_t code, double* y, const double* a, const double* b, size_t n);
+
 /// The results of a scalar expression over inputs that broadcast to `shape`; `exact`: rounds after every instruction.
-std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Shape& shape, bool exact);
+/// `instruction`: for exact numerics.
+std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Shape& shape, bool exact,
+                             ExactInstruction instruction = nullptr);
 
 /// The values of `outputs`. `inputs` holds every feed and state that they depend on; throws Error naming a missing one.
 std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>& inputs, const Values& outputs);

@@ -69,6 +69,9 @@ struct TUTTI_API OpDef {
   std::vector<std::string> results = {"y"};
   Attrs attrs = {};    ///< every attribute with its default
   bool exact = false;  ///< elementwise ops only: rounds to the dtype after every instruction, on every device
+  /// Other ops: docs/EXACT.md fixes the order of the operations, so the op stays as it is in exact mode, in which ops
+  /// without this are decomposed.
+  bool ordered = false;
   /// Result types; throws Error if inputs or attributes are invalid. Not needed for elementwise ops (broadcasting,
   /// dtype of the expr).
   Types (*infer)(std::span<const TensorType> in, const Attrs& a) = nullptr;

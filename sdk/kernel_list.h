@@ -15,6 +15,7 @@ using Mismatch = std::string;
 
 /// Fusions that a planner may apply to an entry's nodes.
 struct Capabilities {
+  bool exact = false;        ///< the kernel also has the numerics of docs/EXACT.md
   bool elementwise = false;  ///< they are fused into passes
   bool alias = false;        ///< the result is the input's memory
   bool library = false;      ///< the kernel comes from the device's library, which may decline requests
@@ -36,6 +37,14 @@ struct Entry {
   Kernel (*make)(const NodeView&);        ///< may be null if the planner handles the node itself
   Capabilities can = {};
 };
+
+/// The entries of a list with exact numerics, without fusions.
+template <class NodeView, class Kernel>
+std::vector<Entry<NodeView, Kernel>> exact_entries(std::vector<Entry<NodeView, Kernel>> list) {
+  std::erase_if(list, [](const auto& e) { return !e.can.exact; });
+  for (auto& e : list) e.can = {.exact = true, .elementwise = e.can.elementwise, .alias = e.can.alias};
+  return list;
+}
 
 /// The chosen entry for a node, and the entries that declined before with their reasons.
 template <class NodeView, class Kernel>

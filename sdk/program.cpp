@@ -338,10 +338,10 @@ Program Program::parse(const TuttiProgram& given) {
   return p;
 }
 
-std::string declines_node(const Program& program, const Node& n) {
+std::string declines_node(const Program& program, const Node& n, bool knows_exact) {
   static constexpr std::string_view moves[] = {"reshape", "transpose", "broadcast", "slice",       "pad", "concat",
                                                "window",  "gather",    "argmax",    "random_bits", "iota"};
-  if (program.numerics != TUTTI_FAST) return "this device does not support exact numerics";
+  if (program.numerics != TUTTI_FAST && !knows_exact) return "this device does not support exact numerics";
   if (!n.unknown.empty()) return n.unknown;
   if (n.version != 1)
     return fmt::format("version {} of '{}' is not supported; the newest supported version is 1", n.version, n.op);

@@ -69,8 +69,8 @@ using instr::constant_of;
 using instr::operand_count;
 
 /// "" or the reason why devices with structured kernels of version 1 that round once, at the end, cannot run the node:
-/// exact numerics, an unknown feature, a newer version, or EXACT rounding (not for elementwise nodes, which carry their
-/// instructions, nor for ops that only move elements).
-std::string declines_node(const Program& program, const Node& n);
+/// exact numerics (unless `knows_exact`), an unknown feature, a newer version, or EXACT rounding (not for elementwise
+/// nodes, which carry their instructions, nor for ops that only move elements).
+std::string declines_node(const Program& program, const Node& n, bool knows_exact = false);
 
 }  // namespace tutti::sdk

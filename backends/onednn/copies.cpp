@@ -87,14 +87,15 @@ Mismatch declines_reshape(const NodeView& c) {
   return "";
 }
 
-const Entry entries[] = {{"kernels copy", "transpose", declines_copy, make_copy},
-                         {"kernels copy", "broadcast", declines_copy, make_copy},
-                         {"kernels copy", "slice", declines_copy, make_copy},
-                         {"kernels copy", "pad", declines_copy, make_copy},
-                         {"kernels copy", "concat", declines_copy, make_copy},
-                         {"kernels window", "window", declines_window, make_window},
-                         {"kernels fold", "fold", declines_fold, make_fold},
-                         {"alias", "reshape", declines_reshape, nullptr, {.alias = true}}};
+constexpr sdk::Capabilities ordered = {.exact = true};
+const Entry entries[] = {{"kernels copy", "transpose", declines_copy, make_copy, ordered},
+                         {"kernels copy", "broadcast", declines_copy, make_copy, ordered},
+                         {"kernels copy", "slice", declines_copy, make_copy, ordered},
+                         {"kernels copy", "pad", declines_copy, make_copy, ordered},
+                         {"kernels copy", "concat", declines_copy, make_copy, ordered},
+                         {"kernels window", "window", declines_window, make_window, ordered},
+                         {"kernels fold", "fold", declines_fold, make_fold, ordered},
+                         {"alias", "reshape", declines_reshape, nullptr, {.exact = true, .alias = true}}};
 
 }  // namespace
 

@@ -126,7 +126,8 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
         pass.over.back() == TUTTI_NONE ? memories.end() : std::find(memories.begin(), memories.end(), pass.over.back());
     in_place.push_back(at == memories.end() ? -1 : static_cast<int>(at - memories.begin()));
   }
-  kernels::Eval eval(merge_aliases(f, memories, operands), loops.dims, operands, f.types(program), in_place);
+  kernels::Eval eval(merge_aliases(f, memories, operands), loops.dims, operands, f.types(program), in_place,
+                     program.numerics == TUTTI_EXACT);
   pass.kernel = std::make_unique<PassKernel>(std::move(eval), threads);
   pass.kernel->in = in;
   pass.kernel->out = out;
@@ -161,7 +162,7 @@ KernelPtr make_convert(const NodeView& c) {
       });
 }
 
-const Entry entries[] = {{"kernels elementwise", "*", declines, nullptr, {.elementwise = true}},
+const Entry entries[] = {{"kernels elementwise", "*", declines, nullptr, {.exact = true, .elementwise = true}},
                          {"host conversion", "*", declines_convert, make_convert}};
 
 }  // namespace

@@ -155,13 +155,14 @@ KernelPtr make_iota(const NodeView& c) {
   });
 }
 
-const Entry entries[] = {{"kernels gather", "gather", declines_gather, make_gather},
-                         {"kernels scatter", "scatter_add", declines_scatter, make_scatter},
+constexpr sdk::Capabilities ordered = {.exact = true};
+const Entry entries[] = {{"kernels gather", "gather", declines_gather, make_gather, ordered},
+                         {"kernels scatter", "scatter_add", declines_scatter, make_scatter, ordered},
                          {"kernels take along", "take_along_axis", declines_take, make_take},
-                         {"kernels add along", "add_along_axis", declines_scatter, make_scatter},
+                         {"kernels add along", "add_along_axis", declines_scatter, make_scatter, ordered},
                          {"kernels sort", "sort", declines_sort, make_sort},
-                         {"kernels philox", "random_bits", declines_random, make_random},
-                         {"kernels iota", "iota", declines_iota, make_iota}};
+                         {"kernels philox", "random_bits", declines_random, make_random, ordered},
+                         {"kernels iota", "iota", declines_iota, make_iota, ordered}};
 
 }  // namespace
 

@@ -183,8 +183,9 @@ KernelPtr try_make(const Entry& entry, const NodeView& c) try { return entry.mak
 }
 
 Choice choose_kernel(const NodeView& c) try {
-  if (auto why = sdk::declines_node(c.program, c.node()); !why.empty()) return Choice::none("onednn", why);
-  return sdk::choose(kernel_list(), c.node().op, c, "onednn");
+  if (auto why = sdk::declines_node(c.program, c.node(), true); !why.empty()) return Choice::none("onednn", why);
+  static const std::vector<Entry> exact = sdk::exact_entries(kernel_list());
+  return sdk::choose(c.program.numerics == TUTTI_EXACT ? exact : kernel_list(), c.node().op, c, "onednn");
 } catch (const Error& e) {  // a missing or invalid attribute
   return Choice::none("onednn", e.what());
 }

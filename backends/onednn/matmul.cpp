@@ -5,6 +5,7 @@
 
 #include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/repair.h"
+#include "kernels/cpu/exact.h"
 
 namespace tutti::onednn {
 namespace {
@@ -107,7 +108,28 @@ KernelPtr make_wide(const NodeView& c) {
   return make_in_f32(c, make_product(c, DType::f32));
 }
 
-const Entry entries[] = {{"onednn matmul", "matmul", declines, make, {.bias = true}},
+// ---- exact numerics
+
+Mismatch declines_exact(const NodeView& c) {
+  if (c.program.numerics != TUTTI_EXACT) return "for exact numerics only";
+  if (c.in(0).dtype != DType::f32) return "dtype " + std::string(name(c.in(0).dtype));
+  return check_shapes(c);
+}
+
+KernelPtr make_exact(const NodeView& c) {
+  const Attrs& a = c.node().attrs;
+  kernels::ExactProduct product(c.in(0).shape, c.in(1).shape, a.i("ta") != 0, a.i("tb") != 0);
+  return std::make_unique<FunctionKernel>(
+      c,
+      [product, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
+        product.run(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]), static_cast<float*>(out[0]),
+                    scratch, threads);
+      },
+      product.scratch_bytes());
+}
+
+const Entry entries[] = {{"kernels exact matmul", "matmul", declines_exact, make_exact, {.exact = true}},
+                         {"onednn matmul", "matmul", declines, make, {.bias = true}},
                          {"onednn matmul in f32", "matmul", declines_wide, make_wide}};
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "backends/onednn/kernel.h"
 #include "core/geometry/reduction.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/reduce.h"
 
@@ -39,7 +40,19 @@ bool reduce_as_it_lies(const NodeView& c, const std::vector<int64_t>& axes, Shap
   return true;
 }
 
+/// In the order of exact numerics.
+KernelPtr make_exact(const NodeView& c) {
+  kernels::ExactReduce reduce(*reduce_op(c.node().op), c.in(0).shape, axes_of(c));
+  return std::make_unique<FunctionKernel>(
+      c,
+      [reduce, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
+        reduce.run(static_cast<const float*>(in[0]), static_cast<float*>(out[0]), scratch, threads);
+      },
+      reduce.scratch_bytes());
+}
+
 KernelPtr make(const NodeView& c) {
+  if (c.program.numerics == TUTTI_EXACT && c.in(0).dtype == DType::f32) return make_exact(c);
   std::vector<int64_t> axes = axes_of(c), gone;
   Shape dims;
   bool as_is = reduce_as_it_lies(c, axes, dims, gone);
@@ -70,10 +83,13 @@ KernelPtr make_argmax(const NodeView& c) {
       });
 }
 
-const Entry entries[] = {
-    {"kernels reduce", "sum", declines, make},  {"kernels reduce", "mean", declines, make},
-    {"kernels reduce", "prod", declines, make}, {"kernels reduce", "max", declines, make},
-    {"kernels reduce", "min", declines, make},  {"kernels argmax", "argmax", declines_argmax, make_argmax}};
+constexpr sdk::Capabilities ordered = {.exact = true};
+const Entry entries[] = {{"kernels reduce", "sum", declines, make, ordered},
+                         {"kernels reduce", "mean", declines, make},
+                         {"kernels reduce", "prod", declines, make, ordered},
+                         {"kernels reduce", "max", declines, make, ordered},
+                         {"kernels reduce", "min", declines, make, ordered},
+                         {"kernels argmax", "argmax", declines_argmax, make_argmax, ordered}};
 
 }  // namespace
 

@@ -91,7 +91,7 @@ class CpuExecutable : public sdk::Executable {
     kernels::ComputeScope computing(shared_.threads, shared_.cpus);
     std::optional<kernels::FlushDenormals> flush;
     // threads of an OpenMP runtime may be the user's: they keep their mode
-    if (OpenMp::get().why_not_ours().empty()) flush.emplace();
+    if (OpenMp::get().why_not_ours().empty() && program_.numerics == TUTTI_FAST) flush.emplace();
     mark();
     auto final = finals_.begin();
     auto report = [&](size_t done) {

@@ -70,9 +70,10 @@ std::string first_lines(const std::string& text, int count) {
 
 }  // namespace
 
-std::string Driver::options_of(bool exact) const {
-  std::string options = "-cl-std=CL1.2 -cl-denorms-are-zero -w";  // -w: some compilers print the number of warnings
-  if (exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+std::string Driver::options_of(const sdk::KernelSource& source) const {
+  std::string options = "-cl-std=CL1.2 -w";  // -w: some compilers print the number of warnings
+  if (!source.denormals) options += " -cl-denorms-are-zero";
+  if (source.exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   return options;
 }
 
@@ -80,7 +81,7 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
                                                 std::span<std::vector<std::byte>> caches) {
   alive();
   std::vector<sdk::KernelId> ids(sources.size());
-  std::vector<size_t> absent[2];  // by exactness, because it is a compiler option
+  std::vector<size_t> absent[4];  // by exactness and denormals, because they are compiler options
   for (size_t k = 0; k < sources.size(); ++k) {
     std::optional<Kernel> kernel;
     if (!caches[k].empty()) kernel = cached_kernel(sources[k], caches[k]);
@@ -88,7 +89,7 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
       ids[k] = add(std::move(*kernel));
     } else {
       caches[k].clear();
-      absent[sources[k].exact].push_back(k);
+      absent[2 * sources[k].denormals + sources[k].exact].push_back(k);
     }
   }
   std::vector<Batch> batches;
@@ -107,7 +108,7 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
 }
 
 Driver::Batch Driver::batch_of(std::span<const sdk::KernelSource> sources, std::span<const size_t> list) const {
-  Batch b{list, {}, options_of(sources[list[0]].exact), "", "", {}};
+  Batch b{list, {}, options_of(sources[list[0]]), "", "", {}};
   for (size_t k : list) b.sources.push_back(sources[k]);
   // Contraction is on in OpenCL C unless the text says otherwise.
   b.text = (b.sources[0].exact ? "#pragma OPENCL FP_CONTRACT OFF\n" : "") +
@@ -129,7 +130,7 @@ std::optional<Driver::Kernel> Driver::cached_kernel(const sdk::KernelSource& sou
   try {
     auto [key, name] = key_and_name(entry);
     auto [at, fresh] = cached_programs_.try_emplace(key);
-    if (fresh) at->second = from_binary(host_.cache_get(key), options_of(source.exact));
+    if (fresh) at->second = from_binary(host_.cache_get(key), options_of(source));
     if (at->second()) return checked_kernel(at->second, name, source);  // null: it was refused before
   } catch (const cl::Error& e) {
     refused(fmt::format("{}: {}", e.what(), code_text(e.err())));

@@ -107,7 +107,7 @@ class Driver : public sdk::Driver {
   auto call(const std::string& what, F&& body) -> decltype(body());
   Error failed(const cl::Error& e, const std::string& what);
 
-  std::string options_of(bool exact) const;
+  std::string options_of(const sdk::KernelSource& source) const;
   sdk::KernelId add(Kernel kernel);
   /// The kernel of a cache entry; none if the entry is unusable.
   std::optional<Kernel> cached_kernel(const sdk::KernelSource& source, const std::vector<std::byte>& entry);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backends/reference/convert.h"
+#include "backends/reference/exact.h"
 #include "backends/reference/host_op.h"
 #include "core/base/rounding.h"
 #include "graph/eval.h"
@@ -129,7 +130,10 @@ class ReferenceExecutable : public sdk::Executable {
       in.reserve(n.inputs.size());
       for (uint32_t v : n.inputs) in.push_back(load(program_.type(v), at(v)));
       const Bound& bound = bound_[k];
-      std::vector<Tensor> out = bound.op ? evaluate(*bound.op, in, bound.attrs)
+      bool exact = program_.numerics == TUTTI_EXACT;
+      std::vector<Tensor> out = bound.op && exact                   ? evaluate_exact(*bound.op, in, bound.attrs)
+                                : bound.op                          ? evaluate(*bound.op, in, bound.attrs)
+                                : exact && !bound.expr.code.empty() ? evaluate_exact(bound.expr, in, result_shape(in))
                                 : bound.expr.code.empty()
                                     ? evaluate_by_host(shared_.ops, program_, k, in)
                                     : evaluate(bound.expr, in, result_shape(in), n.flags & TUTTI_NODE_EXACT);

@@ -13,8 +13,9 @@ namespace tutti::reference {
 Bound bind(const sdk::Program& program, uint32_t k, const TuttiOps& ops) {
   const sdk::Node& n = program.nodes[k];
   auto decline = [](const std::string& reason) { return Error(Code::declined, reason); };
-  if (program.numerics != TUTTI_FAST) throw decline("this device does not support exact numerics");
+  bool exact = program.numerics == TUTTI_EXACT;
   const OpDef* op = find_op(n.op);
+  if (exact && !n.elementwise() && !(op && op->ordered)) throw decline(fmt::format("'{}' has no exact numerics", n.op));
   if (!op && n.elementwise()) {
     Bound bound{nullptr, n.attrs, {n.expr, {}}};
     for (const TuttiInstr& i : n.expr)
@@ -26,7 +27,7 @@ Bound bind(const sdk::Program& program, uint32_t k, const TuttiOps& ops) {
   if (n.version > static_cast<uint32_t>(op->version))
     throw decline(fmt::format("version {} of '{}' is not supported; the newest supported version is {}", n.version,
                               n.op, op->version));
-  if ((n.flags & TUTTI_NODE_EXACT) && !op->exact)
+  if ((n.flags & TUTTI_NODE_EXACT) && !op->exact && !exact)
     throw decline(fmt::format(
         "TUTTI_NODE_EXACT is not supported for '{}', which this device does not round after every instruction", n.op));
   Bound bound{op, {}};

@@ -38,7 +38,7 @@ std::string compiler_version() {
   return fmt::format("glslang {}.{}.{}", GLSLANG_VERSION_MAJOR, GLSLANG_VERSION_MINOR, GLSLANG_VERSION_PATCH);
 }
 
-std::vector<uint32_t> compile_glsl(const std::string& source) {
+std::vector<uint32_t> compile_glsl(const std::string& source, const FloatControls* exact) {
   // Never finalized, because sessions may exist until the process ends.
   static const bool ready = glslang::InitializeProcess();
   if (!ready) throw Error(Code::compile, "vulkan: glslang cannot be initialised");
@@ -58,7 +58,7 @@ std::vector<uint32_t> compile_glsl(const std::string& source) {
   glslang::SpvOptions options;  // the driver optimizes; no optimization here
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
   if (words.empty()) refuse(source, "ERROR: the compiler produced no SPIR-V");
-  return words;
+  return exact ? with_exact_floats(words, *exact) : words;
 }
 
 }  // namespace tutti::vulkan

@@ -180,6 +180,9 @@ void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, Physi
   if (traits.cpu_like && limits.minTexelBufferOffsetAlignment <= 16) traits.max_texels = limits.maxTexelBufferElements;
   traits.max_arguments = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+  device.floats = {.denormals = a.v12.shaderDenormPreserveFloat32 != 0,
+                   .signed_zero = a.v12.shaderSignedZeroInfNanPreserveFloat32 != 0,
+                   .nearest = a.v12.shaderRoundingModeRTEFloat32 != 0};
   traits.max_allocation_bytes = a.v11.maxMemoryAllocationSize;
   traits.max_allocation_bytes = std::min<uint64_t>(traits.max_allocation_bytes, a.buffers.maxBufferSize);
   traits.alignment = std::max<uint32_t>(64, static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment));

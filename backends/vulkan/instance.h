@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/vulkan/api.h"
+#include "backends/vulkan/exact_floats.h"
 #include "sdk/driver.h"
 #include "sdk/limits.h"
 #include "sdk/plugin.h"
@@ -24,6 +25,7 @@ struct PhysicalDevice {
   uint32_t subgroups_per_group = 0;     ///< maximum, if a size is required
   uint64_t memory_limit = ~0ull;        ///< of TUTTI_VULKAN_LIMITS
   bool like_gpu = false;                ///< by TUTTI_VULKAN_LIMITS: kernels are chosen as for a GPU
+  FloatControls floats;
   bool int8 = false, int16 = false, int64 = false, float16 = false, float64 = false;
 };
 

@@ -138,7 +138,7 @@ VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLa
   bool fits = unpack(cache, source.text, entry);
   if (!fits) {
     entry = {};
-    entry.words = compile_glsl(source.text);
+    entry.words = compile_glsl(source.text, source.exact ? &physical_.floats : nullptr);
   }
   VkPipelineCacheCreateInfo info = {VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = entry.pipeline.size();

@@ -24,6 +24,12 @@ struct ReductionGeometry {
 /// over no elements.
 ReductionGeometry reduction_geometry(const Shape& x, const Attrs& a, bool some = false);
 
+/// The order of exact numerics (docs/EXACT.md): a stage is cut into pieces of so many elements, and element i of a
+/// piece is folded into lane i % exact_sum_lanes.
+constexpr int64_t exact_sum_piece = 4096, exact_sum_lanes = 16;
+/// A product's sum is cut into parts of so many terms, each in order, and the parts are added in order.
+constexpr int64_t exact_product_part = 1024;
+
 /// One step of a reduction: [a, r, b] → [a, b].
 struct ReductionStage {
   int64_t a, r, b;

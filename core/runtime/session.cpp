@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/abi/tutti_ready.h"
+#include "core/base/option_text.h"
 #include "core/base/shape.h"
 #include "core/runtime/boundary.h"
 #include "core/runtime/loader.h"
@@ -54,11 +55,19 @@ void Session::fail(int32_t code, TuttiError& error, const std::string& doing, co
               remedy_for(code_of(code)));
 }
 
+uint32_t parse_numerics(const std::string& text) {
+  if (text == "fast") return TUTTI_FAST;
+  if (text == "exact") return TUTTI_EXACT;
+  throw invalid_option("numerics", text, "unknown", "use fast or exact");
+}
+
 Session::Session(const Device& device, const std::map<std::string, std::string>& options)
     : Session(Registry::instance(), device, options) {}
 
-Session::Session(Registry& registry, const Device& device, const std::map<std::string, std::string>& options)
+Session::Session(Registry& registry, const Device& device, const std::map<std::string, std::string>& all)
     : device_(device), table_(&registry.load(device)) {
+  std::map<std::string, std::string> options = all;
+  if (auto numerics = options.extract("numerics"); !numerics.empty()) numerics_ = parse_numerics(numerics.mapped());
   if (!device.unusable.empty()) throw invalid(fmt::format("{}: cannot be used: {}", device.id, device.unusable));
   std::vector<TuttiPair> pairs;
   for (const auto& [key, value] : options) pairs.push_back({key.c_str(), value.c_str()});

@@ -69,15 +69,21 @@ struct TUTTI_API Verdict {
   std::string reason;
 };
 
+/// "fast" or "exact" as TuttiProgram::numerics. Throws Error(invalid) for another text.
+TUTTI_API uint32_t parse_numerics(const std::string& text);
+
 class TUTTI_API Session {
  public:
-  /// `options` are those of the plugin ("threads" = "2"). Throws Error for unknown ones.
+  /// `options` are those of the plugin ("threads" = "2"), and "numerics" = "fast" or "exact" (docs/EXACT.md), of the
+  /// programs that this session compiles. Throws Error for unknown ones.
   explicit Session(const Device& device, const std::map<std::string, std::string>& options = {});
   Session(Registry& registry, const Device& device, const std::map<std::string, std::string>& options = {});
   ~Session();
   Session(const Session&) = delete;
 
   const Device& device() const { return device_; }
+  /// TUTTI_FAST or TUTTI_EXACT: TuttiProgram::numerics of the programs for this session.
+  uint32_t numerics() const { return numerics_; }
   std::vector<Verdict> check(const TuttiProgram& program);
   /// Throws Error(declined) listing nodes and reasons if the device cannot run the program. `tuning_bytes`: device
   /// memory that the plugin may use to time kernels while it compiles. `profiled`: the executable records kernel times;
@@ -104,6 +110,7 @@ class TUTTI_API Session {
   void call(const std::string& doing, F&& f, const TuttiProgram* program = nullptr) const;
   [[noreturn]] void fail(int32_t code, TuttiError& error, const std::string& doing, const TuttiProgram* program) const;
   Device device_;
+  uint32_t numerics_ = TUTTI_FAST;
   const TuttiPlugin* table_ = nullptr;
   TuttiSession* handle_ = nullptr;
 };

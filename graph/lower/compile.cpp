@@ -23,7 +23,7 @@ Lowered lower_for_device(const Graph& expanded, Legalizer& legalizer) {
   // again.
   if (!legalizer.declined(grouped.graph).empty()) grouped = group(dce(legalizer.run(grouped.graph)));
   if (log::traced("graph")) log::write(log::Level::info, "graph", fmt::format("\n{}", print(grouped.graph)));
-  return Lowered(grouped.graph, std::move(grouped.groups));
+  return Lowered(grouped.graph, std::move(grouped.groups), legalizer.numerics());
 }
 
 Lowered compile_for_device(const Graph& g, Legalizer& legalizer) {

@@ -37,10 +37,21 @@ std::string signature(const Graph& g, const Node& n) {
   return text + ")";
 }
 
+/// "" or the reason why the node has no exact numerics.
+std::string inexact(const Graph& g, const Node& n) {
+  for (const auto& list : {n.inputs, n.results})
+    for (ValueId v : list) {
+      DType t = g.info(v).type.dtype;
+      if (is_float(t) && t != DType::f32) return fmt::format("exact numerics are those of f32, not {}", name(t));
+    }
+  return "";
+}
+
 }  // namespace
 
 Legalizer::Legalizer(Session& session)
-    : Legalizer(Ask([&session](const Graph& g) { return session.check(Lowered(g).program()); }), session.device().id) {}
+    : Legalizer(Ask([&session](const Graph& g) { return session.check(Lowered(g, {}, session.numerics()).program()); }),
+                session.device().id, session.numerics()) {}
 
 std::vector<const Verdict*> Legalizer::learn(const Graph& g) {
   std::vector<const Verdict*> verdicts;
@@ -67,6 +78,9 @@ std::vector<const Verdict*> Legalizer::learn(const Graph& g) {
   try {
     std::vector<Verdict> answers = ask_(question);
     for (size_t k = 0; k < fresh.size(); ++k) *fresh[k].second = std::move(answers.at(k));
+    if (numerics_ == TUTTI_EXACT)
+      for (size_t k = 0; k < fresh.size(); ++k)
+        if (std::string why = inexact(question, question.nodes()[k]); !why.empty()) *fresh[k].second = {false, why};
   } catch (...) {  // a signature without an answer would count as declined without a reason
     for (const auto& [bytes, verdict] : fresh) verdicts_.erase(bytes);
     throw;
@@ -80,7 +94,8 @@ Graph Legalizer::expand(const Graph& g) {
   Rewriter r(g);
   for (size_t k = 0; k < g.nodes().size(); ++k) {
     const Node& n = g.nodes()[k];
-    if (!n.op->decompose || verdicts[k]->accepted) {
+    bool keeps = numerics_ == TUTTI_EXACT ? n.op->ordered || n.op->elementwise() : verdicts[k]->accepted;
+    if (!n.op->decompose || keeps) {
       r.copy(n);
       continue;
     }

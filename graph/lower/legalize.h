@@ -24,18 +24,23 @@ struct TUTTI_API Declined {
 class TUTTI_API Legalizer {
  public:
   /// `device`: its name in errors.
-  explicit Legalizer(Ask ask, std::string device = "the device") : ask_(std::move(ask)), device_(std::move(device)) {}
+  explicit Legalizer(Ask ask, std::string device = "the device", uint32_t numerics = TUTTI_FAST)
+      : ask_(std::move(ask)), device_(std::move(device)), numerics_(numerics) {}
   /// For a session's device; the session must outlive the Legalizer.
   explicit Legalizer(Session& session);
   /// A graph of which the device accepts every node. Throws Error(declined) listing every node that it declines and
   /// that has no decomposition, with the reasons.
   Graph run(const Graph& g);
-  /// Decomposes declined nodes that have a decomposition; other declined nodes remain.
+  /// Decomposes declined nodes that have a decomposition; other declined nodes remain. With exact numerics, decomposes
+  /// all nodes but those of ordered and elementwise ops, whatever the device accepts, so that all devices compute the
+  /// same graph.
   Graph expand(const Graph& g);
   /// Every node of `g` that the device declines, in order.
   std::vector<Declined> declined(const Graph& g);
   /// Whether run() would succeed.
   bool accepts(const Graph& g) { return declined(expand(g)).empty(); }
+  /// Of the programs for the device.
+  uint32_t numerics() const { return numerics_; }
   int calls() const { return calls_; }
   size_t signatures() const { return verdicts_.size(); }
 
@@ -44,6 +49,7 @@ class TUTTI_API Legalizer {
   std::vector<const Verdict*> learn(const Graph& g);
   Ask ask_;
   std::string device_;
+  uint32_t numerics_;
   std::unordered_map<std::string, Verdict> verdicts_;
   int calls_ = 0;
 };

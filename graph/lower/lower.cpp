@@ -34,6 +34,7 @@ TuttiArray Lowered::attrs_of(const Attrs& attrs) {
 }
 
 Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numerics) : groups_(std::move(groups)) {
+  bool exact = numerics == TUTTI_EXACT;
   std::vector<bool> read(g.values().size());
   for (const Node& n : g.nodes())
     for (ValueId i : n.inputs) read[i] = true;
@@ -73,7 +74,7 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
     nodes_.push_back({.op = n.op->name.c_str(),
                       .label = texts_.emplace_back(n.label).c_str(),
                       .version = static_cast<uint32_t>(n.op->version),
-                      .flags = n.op->exact ? uint32_t{TUTTI_NODE_EXACT} : 0u,
+                      .flags = n.op->exact || (exact && n.op->expr) ? uint32_t{TUTTI_NODE_EXACT} : 0u,
                       .inputs = inputs.data(),
                       .results = results.data(),
                       .input_count = static_cast<uint32_t>(inputs.size()),

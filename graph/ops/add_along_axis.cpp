@@ -32,6 +32,7 @@ const OpDef add_along_axis_op{
         "shape, clamped",
     .inputs = {"index", "updates"},
     .attrs = {{"size", Ints{1}}, {"axis", Ints{0}}},
+    .ordered = true,
     .infer =
         [](std::span<const TensorType> in, const Attrs& a) {
           return Types{{in[1].dtype, add_along_geometry(in[0], in[1], a).result}};

@@ -25,6 +25,7 @@ const OpDef argmax_op{
         "NaN counts as largest",
     .inputs = {"x"},
     .attrs = reduce_attrs(),
+    .ordered = true,
     .infer =
         [](std::span<const TensorType> in, const Attrs& a) {
           Types y = {{DType::i32, infer_choice(in, a)[0].shape}};

@@ -73,6 +73,7 @@ const OpDef concat_op{
     .doc = "y = the inputs one after the other along `axis`; the other dimensions and the dtype agree",
     .inputs = {"x..."},
     .attrs = {{"axis", Ints{0}}},
+    .ordered = true,
     .infer = infer,
     .reference = reference,
     .decompose = decompose,

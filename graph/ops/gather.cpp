@@ -37,6 +37,7 @@ const OpDef gather_op{
     .doc = "y[…, i…, …] = x[…, index[i…], …] along `axis`; index is i32 of any shape, clamped to the axis",
     .inputs = {"x", "index"},
     .attrs = {{"axis", Ints{0}}},
+    .ordered = true,
     .infer = infer,
     .reference = reference,
     .vjp =

@@ -21,6 +21,7 @@ const OpDef iota_op{
     .doc = "y (i32) of `shape` = the position along `axis`",
     .inputs = {},
     .attrs = {{"shape", Ints{1}}, {"axis", Ints{0}}},
+    .ordered = true,
     .infer =
         [](std::span<const TensorType>, const Attrs& a) {
           const Shape& y = a.ints("shape");

@@ -97,6 +97,7 @@ const OpDef matmul_op{
     .doc = "y = a b over the last two dimensions (ta, tb = 1 transpose them first); leading dimensions broadcast",
     .inputs = {"a", "b"},
     .attrs = {{"ta", Ints{0}}, {"tb", Ints{0}}},
+    .ordered = true,
     .infer = infer,
     .reference = reference,
     .vjp = vjp,

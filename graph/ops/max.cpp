@@ -17,6 +17,7 @@ const OpDef max_op{.name = "max",
                        "gradient equally, which is NaN for all where one is NaN",
                    .inputs = {"x"},
                    .attrs = reduce_attrs(),
+                   .ordered = true,
                    .infer = infer_choice,
                    .reference =
                        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {

@@ -41,6 +41,7 @@ const OpDef pad_op{
         "0",
     .inputs = {"x"},
     .attrs = {{"low", Ints{}}, {"high", Ints{}}, {"interior", Ints{}}, {"value", Reals{0.0}}},
+    .ordered = true,
     .infer = infer_copy<pad_geometry>,
     .reference = reference,
     .vjp = vjp,

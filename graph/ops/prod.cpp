@@ -48,6 +48,7 @@ const OpDef prod_op{
         "y = product of x over `axes` (all when empty), 1 over no elements; the gradient is right where x holds zeros",
     .inputs = {"x"},
     .attrs = reduce_attrs(),
+    .ordered = true,
     .infer = infer_reduce,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {

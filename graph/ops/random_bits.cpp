@@ -48,6 +48,7 @@ const OpDef random_bits_op{
     .doc = "y (u32): element e is word e % 4 of Philox4x32-10 with key `seed` and counter (e / 4, step, stream)",
     .inputs = {"seed", "step"},
     .attrs = {{"shape", Ints{1}}, {"stream", Ints{0}}},
+    .ordered = true,
     .infer = infer,
     .reference = reference,
     .samples = {sample({3, 5}, 0), sample({4}, 4294967295), sample({}, 7), sample({0}, 1), sample({65537}, 3)}};

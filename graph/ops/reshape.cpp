@@ -39,6 +39,7 @@ const OpDef reshape_op{
     .doc = "y has the elements of x in row-major order; one dimension of `shape` may be -1",
     .inputs = {"x"},
     .attrs = {{"shape", Ints{}}},
+    .ordered = true,
     .infer = infer,
     .reference = [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs&) { out[0].at = in[0].at; },
     .vjp = [](const VjpContext& g) { return Values{reshape(g.d[0], g.in[0].shape())}; },

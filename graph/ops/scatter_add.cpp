@@ -39,6 +39,7 @@ const OpDef scatter_add_op{
         "a negative axis counts from the end of y",
     .inputs = {"index", "updates"},
     .attrs = {{"size", Ints{1}}, {"axis", Ints{0}}},
+    .ordered = true,
     .infer = infer,
     .reference = reference,
     .vjp =

@@ -34,6 +34,7 @@ const OpDef slice_op{
     .doc = "y = x[starts:stops:strides] as in NumPy, one entry per axis; strides >= 1, all 1 when empty",
     .inputs = {"x"},
     .attrs = {{"starts", Ints{}}, {"stops", Ints{}}, {"strides", Ints{}}},
+    .ordered = true,
     .infer = infer_copy<slice_geometry>,
     .reference = copy_reference<slice_geometry>,
     .vjp = vjp,

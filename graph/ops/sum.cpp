@@ -18,6 +18,7 @@ const OpDef sum_op{.name = "sum",
                    .doc = "y = sum of x over `axes` (all when empty); keep = 1 leaves them with size 1",
                    .inputs = {"x"},
                    .attrs = reduce_attrs(),
+                   .ordered = true,
                    .infer = infer_reduce,
                    .reference =
                        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {

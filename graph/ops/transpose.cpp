@@ -23,6 +23,7 @@ const OpDef transpose_op{
     .doc = "axis i of y is axis perm[i] of x",
     .inputs = {"x"},
     .attrs = {{"perm", Ints{}}},
+    .ordered = true,
     .infer = infer_copy<transpose_geometry>,
     .reference = copy_reference<transpose_geometry>,
     .vjp = vjp,

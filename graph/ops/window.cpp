@@ -112,6 +112,7 @@ const OpDef window_op{
               {"padding", Ints{0, 0}},
               {"dilation", Ints{1, 1}},
               {"value", Reals{0.0}}},
+    .ordered = true,
     .infer = infer_window,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
@@ -142,6 +143,7 @@ const OpDef fold_op{
               {"stride", Ints{1, 1}},
               {"padding", Ints{0, 0}},
               {"dilation", Ints{1, 1}}},
+    .ordered = true,
     .infer = infer_fold,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {

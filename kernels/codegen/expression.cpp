@@ -29,7 +29,8 @@ class Writer {
                     const std::string& c) const {
     if (code == TUTTI_X_CAST) return cast(to, from, a);
     if (code == instr::round) return round(to, a);
-    if (code == TUTTI_X_SELECT) return fmt::format("{} ? {} : {}", a, b, c);
+    if (code == TUTTI_X_SELECT)  // lavapipe turns c ? -1 : 0 into a negated conversion, which gives -0
+      return form(exact_ && l_.loose_floats && is_float(to) ? "pick_({}, {}, {})" : "{} ? {} : {}", a, b, c);
     if (code == TUTTI_X_LESS || code == TUTTI_X_LESS_EQUAL || code == TUTTI_X_EQUAL) return compare(code, from, a, b);
     std::string x = from == DType::boolean ? logical(code, a, b)
                     : is_float(from)       ? real(code, a, b)

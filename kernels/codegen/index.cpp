@@ -180,7 +180,7 @@ LaunchList fold_windows(const Target& t, DType type, int64_t planes, const Windo
   int64_t total = planes * h.size * w.size;
   if (total == 0) return {};
   bool few = h.kernel * w.kernel <= 49;
-  bool apart = h.kernel <= h.stride && w.kernel <= w.stride && h.dilation == 1 && w.dilation == 1;
+  bool apart = !t.exact && h.kernel <= h.stride && w.kernel <= w.stride && h.dilation == 1 && w.dilation == 1;
   Kernel k = portable(apart ? "fold_apart" : few ? "fold_taps" : "fold_windows", {{"T", e}});
   if (few && !apart) k.set("TAPS", h.kernel * w.kernel);
   k.set("TOTAL", total);

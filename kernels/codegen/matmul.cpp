@@ -26,6 +26,7 @@ int64_t reach(const Shape& dims, const Shape& steps, int64_t one) {
 }
 
 Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough, int64_t rounds) {
+  if (t.exact) return {ceil_div(std::max<int64_t>(p.k, 1), exact_product_part), exact_product_part};
   Parts parts{1, std::max<int64_t>(p.k, 1)};
   int64_t most = longest_part(t, rounds, 16);
   int64_t want = std::min(ceil_div(enough, groups), p.k / 512);

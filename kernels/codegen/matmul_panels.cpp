@@ -118,6 +118,7 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   k.set("DIRECT", direct ? "true" : "false");
   k.set("AT_STEP", step);
   k.set("SPLAT(s)", t.language->splat16);
+  k.set("ADD_PRODUCT(a,b,c)", t.exact ? "((c) + (a) * (b))" : "fma(a, b, c)");
   std::string sum = p.bias && whole ? "(v + vload16(0, bias_ + (j)))" : "v";
   if (p.relu && whole) sum = fmt::format("({0} < SPLAT(0.0f) ? SPLAT(0.0f) : {0})", sum);
   k.set("STORE(e,v,j)", direct ? fmt::format("vstore16({}, 0, y_ + (e))", sum) : "{}");

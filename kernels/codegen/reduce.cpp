@@ -61,6 +61,18 @@ int64_t within_rounds(const Target& t, int64_t piece, int64_t each) {
   return std::min(piece, most * 16);
 }
 
+/// The steps of exact numerics, the same on all devices.
+std::vector<Step> exact_steps_of(const std::vector<Stage>& stages) {
+  std::vector<Step> steps;
+  for (Stage s : stages)
+    for (bool more = true; more; s.r = steps.back().pieces) {
+      int64_t piece = std::min(s.r, exact_sum_piece);
+      steps.push_back({s, piece, ceil_div(s.r, piece), false});
+      more = steps.back().pieces > 1;
+    }
+  return steps;
+}
+
 std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
   std::vector<Step> steps;
   for (Stage s : stages) {
@@ -166,6 +178,14 @@ Chosen apart(const Target& t, const Step& step, const Types& types) {
   return {std::move(k), ceil_div(results, k.local[0]), results};
 }
 
+/// One work-item per result, in the order of exact numerics.
+Chosen in_lanes(const Target& t, const Step& step) {
+  Kernel k = portable("reduce_exact");
+  k.set("B", step.s.b);
+  k.local = {std::min(t.cpu_like && step.results() < 1024 ? 8u : 64u, t.max_local), 1, 1};
+  return {std::move(k), ceil_div(step.results(), k.local[0]), step.results()};
+}
+
 }  // namespace
 
 LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std::vector<int64_t>& axes) {
@@ -185,13 +205,14 @@ LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std
   }
   std::vector<Stage> stages = reduction_stages(x.shape, axes);
   if (stages.empty()) stages.push_back({results, 1, 1});
-  std::vector<Step> steps = steps_of(t, stages);
+  bool exact = t.exact && is_float(x.dtype);
+  std::vector<Step> steps = exact ? exact_steps_of(stages) : steps_of(t, stages);
   DType register_dtype = is_float(x.dtype) ? DType::f32 : x.dtype == DType::i32 ? DType::i32 : DType::u32;
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     bool last = i + 1 == steps.size();
     Types types{i ? acc : element, last ? element : acc};
-    Chosen c = step.group ? together(t, step, types) : apart(t, step, types);
+    Chosen c = exact ? in_lanes(t, step) : step.group ? together(t, step, types) : apart(t, step, types);
     Kernel& k = c.kernel;
     k.set("RESULTS", c.results);
     k.set("R", step.s.r);

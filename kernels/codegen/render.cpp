@@ -15,9 +15,14 @@
 namespace tutti::codegen {
 namespace {
 
+/// OVER(a, b) of math.k: the quotient, correctly rounded for exact numerics.
+std::string over_text(const Target& t) {
+  return t.exact ? fill(t.language->divide, {{"a", "a"}, {"b", "b"}}) : "(a) / (b)";
+}
+
 /// The functions of kernels/portable/math.k that a text calls directly or indirectly, in file order. Paragraphs of the
-/// file are included as a whole.
-std::string functions_for(const std::string& text) {
+/// file are included as a whole. `over`: the text of OVER(a, b).
+std::string functions_for(const std::string& text, const std::string& over) {
   struct Part {
     std::string text;
     std::vector<std::string> names;
@@ -46,8 +51,10 @@ std::string functions_for(const std::string& text) {
   while (!open.empty()) {
     const std::string& from = *open.back();
     open.pop_back();
+    bool divides = from.find("OVER(") != from.npos;
+    auto called = [&](const std::string& f) { return calls(from, f) || (divides && calls(over, f)); };
     for (Part& p : parts)
-      if (!p.taken && std::any_of(p.names.begin(), p.names.end(), [&](auto& f) { return calls(from, f); })) {
+      if (!p.taken && std::any_of(p.names.begin(), p.names.end(), called)) {
         p.taken = true;
         open.push_back(&p.text);
       }
@@ -141,11 +148,13 @@ std::string float_literal(const Language& language, float x) {
 
 KernelSource render(const Target& t, Kernel k) {
   const Language& l = *t.language;
+  k.exact = k.exact || t.exact;
   if (k.write_body) k.body = k.write_body(t, k);
   KernelSource s;
   s.entry = fill(l.entry, {{"kernel", k.name}});
   s.local = k.local;
   s.exact = k.exact;
+  s.denormals = t.exact;
   std::string numbers = number_words(t, k, s);
   for (const Param& p : k.params) {
     s.written.push_back(p.written);
@@ -157,7 +166,8 @@ KernelSource render(const Target& t, Kernel k) {
   head += item_words(k);
   std::string text =
       bound_names(t, k) + numbers + k.functions + l.open(t, k) + written_out(k) + (l.close ? l.close(t, k) : "}\n");
-  text = functions_for(text) + text;
+  text = functions_for(text, over_text(t)) + text;
+  if (text.find("OVER(") != text.npos) text = fmt::format("#define OVER(a, b) ({})\n", over_text(t)) + text;
   if (!l.kept.empty()) text = keep_apart(text, l.kept);
   if (l.comment_first) s.text = fmt::format("// {}{}{}\n", k.name, k.file.empty() ? "" : ", from ", k.file);
   s.text += head + text;

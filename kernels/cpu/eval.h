@@ -24,10 +24,10 @@ class Eval {
  public:
   /// `code`: the ABI's instructions; INPUT a = operand of `in`, RESULT b = operand of `out`. `dims`: the loops,
   /// outermost first. Outputs are dense: their strides are the row-major ones of `dims`. in_place[o] names the input
-  /// whose memory output o shares (same strides), or -1; no other memory may be shared. Throws Error(declined) if
-  /// declines() returns a reason.
+  /// whose memory output o shares (same strides), or -1; no other memory may be shared. `exact`: the
+  /// functions of exact numerics. Throws Error(declined) if declines() returns a reason.
   Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vector<Operand>& in,
-       const std::vector<DType>& out, std::vector<int> in_place = {});
+       const std::vector<DType>& out, std::vector<int> in_place = {}, bool exact = false);
 
   /// "" or the reason why an instruction list cannot be evaluated (float64, 64-bit integers, an unknown instruction).
   static std::string declines(std::span<const TuttiInstr> code);

@@ -49,7 +49,7 @@ std::string Eval::declines(std::span<const TuttiInstr> code) {
 }
 
 Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vector<Operand>& in,
-           const std::vector<DType>& out, std::vector<int> in_place) {
+           const std::vector<DType>& out, std::vector<int> in_place, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, "the evaluator has no " + why);
   in_place.resize(out.size(), -1);
   dims_ = dims;
@@ -81,7 +81,7 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
     throw Error(Code::declined, "more than 16 dimensions are not supported (after merging adjacent ones)");
 
   // The builder gets input dtypes from the INPUT instructions.
-  Builder(*this, code, out, in_place).build();
+  Builder(*this, code, out, in_place, exact).build();
   // Many large arrays are read from memory: with short blocks the processor prefetches the next ones during computation
   // (measured, Adam on 16M elements: 53 GB/s with 512 elements, 67 with 128). Few arrays, or small ones in caches, are
   // faster with long blocks (relu6's gradient, two arrays of 6 MB: 1,050 us with 128 elements, 450 with 1024).
@@ -166,7 +166,8 @@ uint32_t Eval::Builder::compute(const TuttiInstr& i, const std::vector<uint32_t>
     return op.fn ? add(op) : arg[0];
   }
   if (i.code != TUTTI_X_CAST) {
-    op.fn = isa_kernels().find(i.code, lane, lane_of(op.dtype), scalars);
+    op.fn = exact_ && lane == Lane::f32 ? isa_kernels().find_exact(i.code, scalars) : nullptr;
+    if (!op.fn) op.fn = isa_kernels().find(i.code, lane, lane_of(op.dtype), scalars);
     uint32_t y = add(op);
     if (!overflows(i)) return y;
     Op wrap = op;

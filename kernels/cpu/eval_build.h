@@ -6,8 +6,9 @@ namespace tutti::kernels {
 
 class Eval::Builder {
  public:
-  Builder(Eval& eval, std::span<const TuttiInstr> code, const std::vector<DType>& out, const std::vector<int>& in_place)
-      : eval_(eval), code_(code), out_(out), in_place_(in_place) {}
+  Builder(Eval& eval, std::span<const TuttiInstr> code, const std::vector<DType>& out, const std::vector<int>& in_place,
+          bool exact)
+      : eval_(eval), code_(code), out_(out), in_place_(in_place), exact_(exact) {}
   void build();
 
  private:
@@ -42,6 +43,7 @@ class Eval::Builder {
   std::span<const TuttiInstr> code_;
   const std::vector<DType>& out_;
   const std::vector<int>& in_place_;
+  bool exact_;
   std::vector<Op> ops_;
   std::vector<std::pair<uint32_t, uint32_t>> bits_;     // operation and bits of constants
   std::vector<std::pair<uint32_t, uint32_t>> results_;  // output, operation

@@ -68,6 +68,18 @@ struct BlockProduct {
 /// Maximum number of columns of a block of scores.
 constexpr int64_t max_columns = 64;
 
+/// y[i, j] = Σ a[i, k] b[k, j] in the order of exact numerics, over a panel of b: rows of exact_panel floats, zeros
+/// beyond `columns`. `a` has arbitrary strides.
+struct ExactRows {
+  float* y;
+  int64_t y_row;
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t rows, depth, columns;
+};
+constexpr int64_t exact_panel = 32;
+
 /// The loops of one instruction set.
 struct IsaKernels {
   const char* name;  ///< "avx512_bf16", "avx512", "avx2", "baseline"
@@ -143,6 +155,12 @@ struct IsaKernels {
   void (*transpose)(float* y, int64_t y_row, const float* x, int64_t x_row, int64_t rows, int64_t columns, float scale);
   /// Philox words for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
   void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
+  /// Exact numerics: the loop of a float instruction, as `find`; nullptr: that of `find`.
+  LaneFn (*find_exact)(uint16_t code, uint32_t scalars);
+  /// Exact numerics: y[c] = the fold of x[i * step + c] over i in [0, n), n <= exact_sum_piece.
+  void (*exact_fold)(ReduceOp, float* y, const float* x, int64_t n, int64_t step, int64_t columns);
+  /// Exact numerics: a panel of a product.
+  void (*exact_product)(const ExactRows&);
 };
 
 /// The best set for this machine. TUTTI_ISA = baseline | avx2 | avx512 | avx512_bf16 selects a lower one (read once).

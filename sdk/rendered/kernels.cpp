@@ -204,31 +204,37 @@ LaunchList elementwise(const NodeView& c) {
 }
 
 std::vector<RenderEntry> all_entries() {
+  constexpr Capabilities ordered = {.exact = true};
   std::vector<RenderEntry> all = {
-      {"portable matmul", "matmul", declines<matmul<false>>, matmul<false>, {.bias = true, .relu = true}},
+      {"portable matmul",
+       "matmul",
+       declines<matmul<false>>,
+       matmul<false>,
+       {.exact = true, .bias = true, .relu = true}},
       {"portable quantised product", "quantized_matmul", declines<quantized_matmul>, quantized_matmul},
-      {"portable reduce", "sum", declines<reduce<ReduceOp::sum>>, reduce<ReduceOp::sum>},
+      {"portable reduce", "sum", declines<reduce<ReduceOp::sum>>, reduce<ReduceOp::sum>, ordered},
       {"portable reduce", "mean", declines<reduce<ReduceOp::mean>>, reduce<ReduceOp::mean>},
-      {"portable reduce", "prod", declines<reduce<ReduceOp::prod>>, reduce<ReduceOp::prod>},
-      {"portable reduce", "max", declines<reduce<ReduceOp::max>>, reduce<ReduceOp::max>},
-      {"portable reduce", "min", declines<reduce<ReduceOp::min>>, reduce<ReduceOp::min>},
-      {"portable argmax", "argmax", declines<argmax>, argmax},
-      {"alias", "reshape", declines<reshape>, reshape, {.alias = true}},
-      {"portable copy", "transpose", declines<transpose>, transpose},
-      {"portable copy", "broadcast", declines<broadcast>, broadcast},
-      {"portable copy", "slice", declines<slice>, slice},
-      {"portable copy", "pad", declines<pad>, pad},
-      {"portable copy", "concat", declines<concat>, concat},
-      {"portable copy", "window", declines<window>, window},
-      {"portable fold", "fold", declines<fold>, fold},
-      {"portable gather", "gather", declines<gather>, gather},
-      {"portable scatter", "scatter_add", declines<scatter_add<false>>, scatter_add<false>},
-      {"portable scatter", "add_along_axis", declines<scatter_add<true>>, scatter_add<true>},
-      {"portable philox", "random_bits", declines<random_bits>, random_bits},
-      {"portable iota", "iota", declines<iota>, iota}};
+      {"portable reduce", "prod", declines<reduce<ReduceOp::prod>>, reduce<ReduceOp::prod>, ordered},
+      {"portable reduce", "max", declines<reduce<ReduceOp::max>>, reduce<ReduceOp::max>, ordered},
+      {"portable reduce", "min", declines<reduce<ReduceOp::min>>, reduce<ReduceOp::min>, ordered},
+      {"portable argmax", "argmax", declines<argmax>, argmax, ordered},
+      {"alias", "reshape", declines<reshape>, reshape, {.exact = true, .alias = true}},
+      {"portable copy", "transpose", declines<transpose>, transpose, ordered},
+      {"portable copy", "broadcast", declines<broadcast>, broadcast, ordered},
+      {"portable copy", "slice", declines<slice>, slice, ordered},
+      {"portable copy", "pad", declines<pad>, pad, ordered},
+      {"portable copy", "concat", declines<concat>, concat, ordered},
+      {"portable copy", "window", declines<window>, window, ordered},
+      {"portable fold", "fold", declines<fold>, fold, ordered},
+      {"portable gather", "gather", declines<gather>, gather, ordered},
+      {"portable scatter", "scatter_add", declines<scatter_add<false>>, scatter_add<false>, ordered},
+      {"portable scatter", "add_along_axis", declines<scatter_add<true>>, scatter_add<true>, ordered},
+      {"portable philox", "random_bits", declines<random_bits>, random_bits, ordered},
+      {"portable iota", "iota", declines<iota>, iota, ordered}};
   for (const RenderEntry& e : conv_entries()) all.push_back(e);
   for (const RenderEntry& e : recurrence_entries()) all.push_back(e);
-  all.push_back({"portable elementwise", "*", declines<elementwise>, elementwise, {.elementwise = true}});
+  all.push_back(
+      {"portable elementwise", "*", declines<elementwise>, elementwise, {.exact = true, .elementwise = true}});
   return all;
 }
 
@@ -240,7 +246,9 @@ std::vector<RenderEntry> library_entries() {
   return all;
 }
 
-const std::vector<RenderEntry>& kernel_list(bool library) {
+const std::vector<RenderEntry>& kernel_list(bool library, bool exact) {
+  static const auto& ordered = *new std::vector<RenderEntry>(exact_entries(all_entries()));
+  if (exact) return ordered;
   static const auto& portable = *new std::vector<RenderEntry>(all_entries());
   static const auto& both = *new std::vector<RenderEntry>(library_entries());
   return library ? both : portable;
@@ -309,9 +317,9 @@ LaunchList render(const Program& program, const Traits& traits, const Fusion& f)
 }
 
 RenderChoice choose_rendered(const RenderNodeView& c) {
-  if (Mismatch why = declines_node(c.program, c.node()); !why.empty()) return RenderChoice::none("rendered", why);
+  if (Mismatch why = declines_node(c.program, c.node(), true); !why.empty()) return RenderChoice::none("rendered", why);
   if (Mismatch why = declines_size(c); !why.empty()) return RenderChoice::none("rendered", why);
-  return choose(kernel_list(c.traits.library != nullptr), c.node().op, c, "rendered");
+  return choose(kernel_list(c.traits.library != nullptr, c.traits.exact), c.node().op, c, "rendered");
 }
 
 }  // namespace tutti::sdk

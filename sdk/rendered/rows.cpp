@@ -299,6 +299,7 @@ class RowNodes {
 };
 
 bool Planner::rows(uint32_t k) {
+  if (traits_.exact) return false;  // it folds rows in an order of its own
   RowNodes found(*this, k);
   if (!found.collect()) return false;
   Fusion f = found.fusion();

@@ -37,7 +37,10 @@ struct Shared {
     for (size_t k = 0; k < sources.size(); ++k) {
       const KernelSource& s = sources[k];
       texts.push_back(fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, s.entry,
-                                  s.exact ? "exact" : "fast", s.local[0], s.local[1], s.local[2], s.text));
+                                  s.denormals ? "exact numerics"
+                                  : s.exact   ? "exact"
+                                              : "fast",
+                                  s.local[0], s.local[1], s.local[2], s.text));
       if (!kernels.contains(texts[k])) absent.try_emplace(texts[k], k);
     }
     std::vector<size_t> fresh;
@@ -345,20 +348,24 @@ class RenderedExecutable : public Executable {
 class RenderedSession : public Session {
  public:
   RenderedSession(std::unique_ptr<Driver> driver, const Host& host)
-      : shared_(std::move(driver), host), cache_(shared_.driver->traits()) {}
+      : shared_(std::move(driver), host),
+        exact_traits_(exact(shared_.driver->traits())),
+        cache_(shared_.driver->traits()),
+        exact_cache_(exact_traits_) {}
 
   void check(const Program& program, std::span<uint8_t> accepted, const Why& why) override {
     for (uint32_t k = 0; k < program.nodes.size(); ++k) {
-      const RenderChoice& choice = cache_.choice(program, k);
+      const RenderChoice& choice = cache(program).choice(program, k);
       accepted[k] = choice.entry != nullptr;
       if (!choice.entry) why(k, choice.reasons());
     }
   }
 
   std::unique_ptr<Executable> compile(Program program, const TuttiOptions& options) override {
-    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), cache_, dispatch_trace(shared_.host),
+    const Traits& traits = program.numerics == TUTTI_EXACT ? exact_traits_ : shared_.driver->traits();
+    RenderedPlan plan = plan_rendered(program, traits, cache(program), dispatch_trace(shared_.host),
                                       options.flags & TUTTI_OPT_TUNE ? options.tuning_bytes : 0);
-    trace_texts(shared_.host, shared_.driver->traits(), plan);
+    trace_texts(shared_.host, traits, plan);
     bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
     return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
@@ -378,8 +385,17 @@ class RenderedSession : public Session {
   }
 
  private:
+  /// The traits for programs with exact numerics.
+  static Traits exact(Traits traits) {
+    traits.exact = true;
+    traits.library = nullptr;
+    return traits;
+  }
+  RenderCache& cache(const Program& program) { return program.numerics == TUTTI_EXACT ? exact_cache_ : cache_; }
+
   Shared shared_;
-  RenderCache cache_;
+  Traits exact_traits_;
+  RenderCache cache_, exact_cache_;
 };
 
 }  // namespace

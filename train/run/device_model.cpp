@@ -10,6 +10,7 @@
 #include "core/base/option_text.h"
 #include "core/world/world.h"
 #include "train/io/weights.h"
+#include "train/run/exact_proof.h"
 #include "train/run/feeds.h"
 #include "train/run/plan.h"
 #include "train/run/profile.h"
@@ -24,7 +25,10 @@ using Clock = std::chrono::steady_clock;
 
 /// Opens a runner on the device. TF32 is a session option of the device.
 Runner open(const Device& device, const TrainerOptions& o) try {
-  return Runner(device, session_options(o.device_options, o.precision), o.fallback);
+  auto options = session_options(o.device_options, o.precision, o.exact);
+  if (auto at = options.find("numerics"); at != options.end() && parse_numerics(at->second) == TUTTI_EXACT)
+    prove_exact(device, options);
+  return Runner(device, options, o.fallback);
 } catch (const Error& e) {
   rethrow_open(e, device, o.precision);
 }

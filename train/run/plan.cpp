@@ -181,7 +181,7 @@ struct RunPlanner::Impl {
         programs(std::make_unique<Programs>(std::move(task), o)),
         train(train),
         test(test),
-        session(device, session_options(o.device_options, o.precision)),
+        session(device, session_options(o.device_options, o.precision, o.exact)),
         legalizer(session),
         declared(programs->declare(form_of(train, "set", false))) {
     is_quantized(declared, o.frozen);  // refuses what the run would

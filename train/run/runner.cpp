@@ -255,7 +255,9 @@ bool Runner::open_candidate() {
     candidates_.erase(candidates_.begin());
     try {
       if (auto why = Registry::instance().try_open(device); !why.empty()) throw Error(Code::internal, why);
-      places_.push_back(std::make_unique<Place>(device, std::map<std::string, std::string>{}));
+      std::map<std::string, std::string> options;
+      if (places_[0]->session.numerics() == TUTTI_EXACT) options["numerics"] = "exact";
+      places_.push_back(std::make_unique<Place>(device, options));
       return true;
     } catch (const Error& e) {
       not_opened_ += fmt::format("; {}: {}", device.id, e.what());

@@ -298,6 +298,11 @@ std::vector<TrainerOption> update_records() {
        .doc = "f32, tf32 (NVIDIA GPUs), bf16 or f16 (mixed precision with f32 weights; f16 with dynamic loss scaling), "
               "or f64 (reference)",
        .text = "f32"},
+      {.name = "numerics",
+       .group = "Training",
+       .parse = [](T& o, const std::string& text, int64_t) { o.exact = parse_numerics(text) == TUTTI_EXACT; },
+       .doc = "fast, or exact: the same bits on every device (f32, slower)",
+       .text = "fast"},
       {.name = "loss-scale",
        .group = "Training",
        .parse = [](T& o, const std::string& text, int64_t) { o.loss_scaling.initial = number_of("loss-scale", text); },

@@ -85,6 +85,7 @@ struct TUTTI_API TrainerOptions {
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = {};                                  ///< for nodes that the device declines
   Precision precision = Precision::f32;
+  bool exact = false;  ///< exact numerics: the same bits on every device (docs/EXACT.md); with Precision::f32
   LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale overrides `initial`
   /// Profiles the kernels of some steps (train/run/profile.h). train() throws Error(declined) if the device cannot.
   std::shared_ptr<Profiler> profiler = {};

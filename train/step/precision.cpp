@@ -48,7 +48,12 @@ DType compute_dtype(Precision precision) {
 
 DType master_dtype(Precision precision) { return precision == Precision::f64 ? DType::f64 : DType::f32; }
 
-std::map<std::string, std::string> session_options(std::map<std::string, std::string> options, Precision precision) {
+std::map<std::string, std::string> session_options(std::map<std::string, std::string> options, Precision precision,
+                                                   bool exact) {
+  if (exact && precision != Precision::f32)
+    throw invalid_option("numerics", "exact", "exact numerics are those of f32, not " + name(precision),
+                         "use " + option_text("precision", "f32") + " or " + option_text("numerics", "fast"));
+  if (exact) options["numerics"] = "exact";
   if (precision == Precision::tf32) options["precision"] = name(precision);
   return options;
 }

@@ -28,9 +28,10 @@ enum class Precision {
 TUTTI_API std::string name(Precision precision);
 /// The precision of that name. Throws Error(invalid) that lists all names.
 TUTTI_API Precision parse_precision(const std::string& name);
-/// A device's options plus those that the precision requires: TF32 is a session option of the device.
+/// A device's options plus those that the precision and exact numerics require: TF32 and "numerics" are options of the
+/// session. Throws Error(invalid) for exact numerics with another precision than f32.
 TUTTI_API std::map<std::string, std::string> session_options(std::map<std::string, std::string> options,
-                                                             Precision precision);
+                                                             Precision precision, bool exact = false);
 /// Rethrows the error `e` of opening a session with session_options(); if the device does not support TF32, with a
 /// message about the option "precision".
 [[noreturn]] TUTTI_API void rethrow_open(const Error& e, const Device& device, Precision precision);

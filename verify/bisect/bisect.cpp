@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/base/status.h"
-#include "data/loader.h"
 #include "verify/bisect/bisect_finding.h"
+#include "verify/bisect/first_steps.h"
 
 namespace tutti::bisect {
 namespace {
@@ -16,28 +16,6 @@ namespace {
 constexpr double norm_bound = 1e-3;
 /// Largest error of a state if a maximum or relu chooses the other side.
 constexpr double jump_bound = 0.05;
-
-/// Only the samples of the first batches, in order, so that devices do not store unused data.
-data::TensorSet first_samples(const data::Source& set, int64_t count, uint64_t seed) {
-  std::vector<int32_t> order = data::shuffled_order(set.size(), seed, 0);
-  order.resize(static_cast<size_t>(std::min(count, set.size())));
-  return data::subset(set, order);
-}
-
-/// The states before the first step.
-Tensors first_states(const Graph& step, Graph init, const BisectOptions& o, const InputLayout& form,
-                     const data::Source& set) {
-  Tensors states;
-  for (const State& s : step.states())
-    if (s.before != none) states.emplace(s.name, Tensor(step.info(s.before).type));
-  states.at("seed").at = {static_cast<double>(o.seed & 0xffffffffu), static_cast<double>(o.seed >> 32)};
-  if (auto scale = states.find("loss_scale"); scale != states.end()) scale->second.at = {LossScaling{}.initial};
-  for (auto& [name, t] : truths_of(init, {{"seed", states.at("seed")}}))
-    if (auto it = states.find(name); it != states.end()) it->second = t;
-  for (const data::Table& t : set.tables())
-    if (auto it = states.find(form.table_state(t.name)); it != states.end()) it->second = tensor_from(t.type, t.data);
-  return states;
-}
 
 /// Relative error of a state in the 2-norm. It is relative to the state's change, except for parameters whose optimizer
 /// divides by its moments, because there the smallest gradients determine signs.
@@ -66,31 +44,18 @@ class Bisection {
   }
 
   BisectResult run() {
-    if (o_.batch < 1) throw invalid(fmt::format("batch is {}, must be at least 1", o_.batch));
-    if (o_.steps < 1) throw invalid(fmt::format("steps is {}, must be at least 1", o_.steps));
-    if (o_.batch > o_.set->size())
-      throw invalid(fmt::format("data set '{}' has {} samples, fewer than one batch of {}", o_.set->name,
-                                o_.set->size(), o_.batch),
-                    "use a smaller batch");
-    data::TensorSet set = first_samples(*o_.set, o_.steps * o_.batch, o_.seed);
-    Programs programs(o_.task, {.optimizer = o_.optimizer, .precision = o_.precision});
-    InputLayout form = form_of(set, "train", true);
-    Graph step = programs.training(form, o_.batch);
+    FirstSteps steps(o_);
+    const Graph& step = steps.step();
     for (const BisectSide& s : result_.sides) {
       watch("compiling for " + s.device.id);
       sides_.push_back(std::make_unique<Side>(s.device, step));
       result_.nodes += sides_.back()->graph().nodes().size();
     }
-    Tensors inputs = first_states(step, programs.initialization(programs.declare(form)), o_, form, set);
-    inputs["lr"] = Tensor({DType::f32, {}});
-    inputs["lr"].at = {round_to(DType::f32, learning_rate(o_.optimizer))};
-    inputs["indices"] = Tensor({DType::i32, {o_.batch}});
-    data::Batches batches(data::sequential_order(set.size()), o_.batch, data::Last::drop);
+    Tensors inputs = steps.inputs();
     for (int64_t n = 0; n < o_.steps && result_.findings.empty() && !(o_.stop && o_.stop()); ++n, ++result_.steps) {
-      data::Batch batch = batches[n % batches.size()];
-      inputs["indices"].at.assign(batch.indices.begin(), batch.indices.end());
+      inputs["indices"] = steps.indices(n);
       watch(fmt::format("step {} of {}: float64", n + 1, o_.steps));
-      Tensors truth = truths_of(step, inputs);
+      Tensors truth = truths_of(steps.step(), inputs);
       for (size_t s = 0; s < 2; ++s) {
         watch(fmt::format("step {} of {}: {}", n + 1, o_.steps, sides_[s]->device().id));
         one_step(s, n, inputs, truth);

@@ -229,6 +229,14 @@ Graph graph_of(const CaseId& id, const std::string& prefix, std::optional<DType>
   return g;
 }
 
+bool has_exact(const CaseId& id) {
+  if (id.variant == huge) return false;
+  Graph g = graph_of(id);
+  return std::ranges::all_of(g.values(), [](const ValueInfo& v) {
+    return v.type.dtype == DType::f32 || (!is_float(v.type.dtype) && size_of(v.type.dtype) <= 4);
+  });
+}
+
 Tensors inputs_of(const CaseId& id, const Graph& g, uint64_t seed) {
   Tensors all;
   std::optional<DType> floats;

@@ -33,6 +33,8 @@ std::vector<CaseId> cases_of(const OpDef& op, Extent extent);
 /// "state" cases, inputs that the op updates are read from the states of its results. `floats` replaces every float
 /// dtype. Throws Error if the op does not accept these types.
 Graph graph_of(const CaseId& id, const std::string& prefix = {}, std::optional<DType> floats = {});
+/// Whether the case has exact numerics (docs/EXACT.md): no floats but f32, no 64-bit integers.
+bool has_exact(const CaseId& id);
 /// Random tensors for the graph's feeds and the states that it reads.
 Tensors inputs_of(const CaseId& id, const Graph& g, uint64_t seed);
 /// The float64 reference's value of every state after a step, in the order of g.states().

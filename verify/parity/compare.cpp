@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -120,6 +121,27 @@ Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
   if (d.ok || bound.equal() || !conditioning) return d;
   double inner = conditioning();
   return inner > scale ? judge(got, want, bound, inner, terms) : d;
+}
+
+Difference compare_bits(const Tensor& got, const Tensor& want) {
+  Difference d;
+  size_t wrong = 0;
+  for (size_t i = 0; i < want.at.size(); ++i) {
+    double a = got.at[i], b = want.at[i];
+    if (same(a, b) && std::signbit(a) == std::signbit(b)) continue;
+    if (std::isnan(a) && std::isnan(b)) continue;
+    if (wrong++ == 0) d.at = i;
+    d.relative = std::max(d.relative, std::abs(a - b) / std::max(std::abs(b), smallest(DType::f64)));
+  }
+  d.ok = wrong == 0;
+  if (d.ok) return d;
+  d.share = std::numeric_limits<double>::infinity();
+  auto bits = [&](double x) { return std::bit_cast<uint32_t>(static_cast<float>(x)); };
+  double a = got.at[d.at], b = want.at[d.at];
+  d.text =
+      fmt::format("{} of {} elements have other bits, the first is {}: {:#010x} ({:.9g}) against {:#010x} ({:.9g})",
+                  wrong, want.at.size(), d.at, bits(a), a, bits(b), b);
+  return d;
 }
 
 double norm_error(const Tensor& a, const Tensor& b, double least) {

@@ -36,6 +36,9 @@ struct Difference {
 Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
                    const std::function<double()>& conditioning = {}, const Tensor* terms = nullptr);
 
+/// Whether all elements have the same bits; NaN equals NaN. The text of a difference names the first such element.
+Difference compare_bits(const Tensor& got, const Tensor& want);
+
 /// |a - b| / max(|b|, least) in the 2-norm; NaN when one holds a NaN.
 double norm_error(const Tensor& a, const Tensor& b, double least = 0);
 

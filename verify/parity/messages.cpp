@@ -40,14 +40,19 @@ Tensor tensor(const json& j) {
 }  // namespace
 
 std::string to_text(const Job& job) {
-  json j = {{"device", job.device}, {"seed", job.seed}, {"results", job.results}, {"cases", json::array()}};
+  json j = {{"device", job.device},
+            {"seed", job.seed},
+            {"results", job.results},
+            {"exact", job.exact},
+            {"cases", json::array()}};
   for (const CaseId& id : job.cases) j["cases"].push_back(id.text());
   return dump(j);
 }
 
 Job parse_job(const std::string& text) try {
   json j = json::parse(text);
-  Job job{.device = j.at("device"), .seed = j.at("seed"), .results = j.at("results"), .cases = {}};
+  Job job{
+      .device = j.at("device"), .seed = j.at("seed"), .results = j.at("results"), .exact = j.at("exact"), .cases = {}};
   for (const json& id : j.at("cases")) job.cases.push_back(parse_case(id.get<std::string>()));
   return job;
 } catch (const json::exception& e) {

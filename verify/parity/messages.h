@@ -9,6 +9,7 @@ struct Job {
   std::string device;  ///< device id
   uint64_t seed = 1;
   bool results = false;  ///< whether to send the device's results too
+  bool exact = false;    ///< of SuiteOptions
   std::vector<CaseId> cases;
 };
 std::string to_text(const Job& job);

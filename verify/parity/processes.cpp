@@ -107,7 +107,7 @@ class Pool {
       : cases_(cases), options_(options), processes_(processes), done_(devices.size()), silent_(devices.size()) {
     report_.seed = options.seed;
     for (const Device& d : devices) {
-      report_.devices.push_back({d, std::vector<CaseResult>(cases.size()), 0});
+      report_.devices.push_back({.device = d, .exact = options.exact, .cases = std::vector<CaseResult>(cases.size())});
       expected_.push_back(expected_failures(d));
     }
     for (size_t first = 0; first < cases.size();) {
@@ -159,7 +159,11 @@ class Pool {
         lose(share, c, fmt::format("not run: {} processes on {} did not return", most_silent, device.id));
       return true;
     }
-    Job job{.device = device.id, .seed = options_.seed, .results = options_.see != nullptr, .cases = {}};
+    Job job{.device = device.id,
+            .seed = options_.seed,
+            .results = options_.see != nullptr,
+            .exact = options_.exact,
+            .cases = {}};
     for (size_t c : share.cases) job.cases.push_back(cases_[c]);
     std::vector<std::string> words = processes_.command;
     words.push_back(to_text(job));

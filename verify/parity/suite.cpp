@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/base/status.h"
+#include "core/runtime/selector.h"
 #include "train/run/reference.h"
 #include "verify/parity/compare.h"
 #include "verify/parity/conditioning.h"
@@ -37,7 +38,25 @@ struct Prepared {
   std::vector<Run> runs;
 };
 
-std::shared_ptr<Prepared> prepare(const CaseId& id, size_t number, uint64_t seed) {
+const std::map<std::string, std::string> exact_session = {{"numerics", "exact"}};
+
+Device reference() {
+  static const Device device = select_device(reference_device);
+  return device;
+}
+
+/// The expected value of every state after a step, in the order of g.states(): the float64 definitions, or the exact
+/// numerics of the reference device.
+std::vector<Tensor> expected_of(Graph& g, const Tensors& inputs, bool exact) {
+  if (!exact) return truth_of(g, inputs);
+  Session session(reference(), exact_session);
+  Tensors states = DeviceProgram(session, g).run(inputs);
+  std::vector<Tensor> all;
+  for (const State& s : g.states()) all.push_back(std::move(states.at(s.name)));
+  return all;
+}
+
+std::shared_ptr<Prepared> prepare(const CaseId& id, size_t number, const SuiteOptions& options) {
   auto p = std::make_shared<Prepared>();
   p->id = id;
   if (id.variant == huge) return p;
@@ -53,9 +72,9 @@ std::shared_ptr<Prepared> prepare(const CaseId& id, size_t number, uint64_t seed
   uint64_t repeats = id.variant == "state" ? 3 : 2;
   for (uint64_t r = 0; r < repeats; ++r)
     for (size_t k = 0; k < p->programs.size(); ++k) {
-      Tensors inputs = inputs_of(p->ids[k], p->programs[k], seed + r);
+      Tensors inputs = inputs_of(p->ids[k], p->programs[k], options.seed + r);
       std::vector<Tensor> truth;
-      if (r == 0 || id.variant != "state") truth = truth_of(p->programs[k], inputs);
+      if (r == 0 || id.variant != "state") truth = expected_of(p->programs[k], inputs, options.exact);
       p->runs.push_back({k, std::move(inputs), std::move(truth)});
     }
   return p;
@@ -63,14 +82,15 @@ std::shared_ptr<Prepared> prepare(const CaseId& id, size_t number, uint64_t seed
 
 /// Compares all states of one run and stores the largest error in `result`.
 void judge(CaseResult& result, const Prepared& p, const Run& run, const Tensors& inputs,
-           const std::vector<Tensor>& truth, const std::vector<Tensor>& got, size_t r) {
+           const std::vector<Tensor>& truth, const std::vector<Tensor>& got, size_t r, bool exact) {
   const Graph& g = p.programs[run.program];
   const CaseId& id = p.ids[run.program];
   const std::string& prefix = p.prefixes[run.program];
   for (size_t k = 0; k < truth.size(); ++k) {
     std::string name = g.states()[k].name.substr(prefix.size());
     Bound bound = bound_of(*id.op, g, truth[k].type.dtype, name[0] == 'd');
-    Difference d = compare(got[k], truth[k], bound, [&] { return conditioning(id, inputs, k, prefix); });
+    Difference d = exact ? compare_bits(got[k], truth[k])
+                         : compare(got[k], truth[k], bound, [&] { return conditioning(id, inputs, k, prefix); });
     result.share = std::max(result.share, d.share);
     result.error = std::max(result.error, d.relative);
     if (d.ok) continue;
@@ -105,7 +125,7 @@ CaseResult run_case(Session& session, Prepared& p, const SuiteOptions& options) 
     for (const State& s : g.states()) got.push_back(std::move(states.at(s.name)));
     if (options.see && r == 0) options.see(p.id, got);
     if (options.tamper) options.tamper(p.id, static_cast<int>(r), got, last);
-    judge(result, p, run, inputs, goes_on ? truth_of(g, inputs) : run.truth, got, r);
+    judge(result, p, run, inputs, goes_on ? expected_of(g, inputs, options.exact) : run.truth, got, r, options.exact);
     last = std::move(got);
   }
   return result;
@@ -114,8 +134,8 @@ CaseResult run_case(Session& session, Prepared& p, const SuiteOptions& options) 
 /// Prepared cases. Each is created once, by the first group of devices that needs it, and freed after the last.
 class Cases {
  public:
-  Cases(const std::vector<CaseId>& ids, size_t groups, uint64_t seed)
-      : ids_(ids), seed_(seed), slots_(ids.size()), next_(groups) {}
+  Cases(const std::vector<CaseId>& ids, size_t groups, const SuiteOptions& options)
+      : ids_(ids), options_(options), slots_(ids.size()), next_(groups) {}
 
   /// Returns case i for group g, which has finished all earlier ones. Waits while the group is far ahead of another
   /// one. Rethrows errors of the preparation.
@@ -129,7 +149,7 @@ class Cases {
     }
     Slot& slot = slots_[i];
     std::lock_guard lock(slot.making);
-    if (!slot.prepared) slot.prepared = prepare(ids_[i], i, seed_);
+    if (!slot.prepared) slot.prepared = prepare(ids_[i], i, options_);
     return slot.prepared;
   }
   void finish(size_t g) {
@@ -145,7 +165,7 @@ class Cases {
     std::shared_ptr<Prepared> prepared;
   };
   const std::vector<CaseId>& ids_;
-  uint64_t seed_;
+  const SuiteOptions& options_;
   std::vector<Slot> slots_;
   std::mutex mutex_;
   std::condition_variable moved_;
@@ -182,7 +202,9 @@ class DeviceSessions {
       if (id.variant == huge) {
         result = run_huge(device_, id);
       } else {
-        if (!session_) session_ = std::make_unique<Session>(device_);
+        if (!session_)
+          session_ =
+              std::make_unique<Session>(device_, options.exact ? exact_session : std::map<std::string, std::string>{});
         result = run_case(*session_, *p, options);
       }
     } catch (const std::exception& e) {
@@ -219,7 +241,8 @@ size_t DeviceResult::count(Outcome outcome, const OpDef* op) const {
 }
 
 std::string DeviceResult::replay(const CaseResult& c, uint64_t seed) const {
-  return fmt::format("tutti parity --device {} --case {} --seed {}", device.id, c.id.text(), seed);
+  return fmt::format("tutti parity --device {} --case {} --seed {}{}", device.id, c.id.text(), seed,
+                     exact ? " --numerics exact" : "");
 }
 
 size_t Report::count(Outcome outcome) const {
@@ -233,11 +256,11 @@ Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
   Report report{.seed = options.seed, .devices = {}};
   std::vector<std::unique_ptr<DeviceSessions>> sessions;
   for (const Device& d : devices) {
-    report.devices.push_back({d, {}});
+    report.devices.push_back({.device = d, .exact = options.exact});
     sessions.push_back(std::make_unique<DeviceSessions>(d));
   }
   std::vector<std::vector<size_t>> groups = groups_of(devices);
-  Cases line(cases, groups.size(), options.seed);
+  Cases line(cases, groups.size(), options);
   std::mutex watching;
   std::vector<size_t> done(devices.size());
   auto work = [&](size_t group) {

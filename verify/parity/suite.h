@@ -27,7 +27,8 @@ struct CaseResult {
 
 struct DeviceResult {
   Device device;
-  std::vector<CaseResult> cases;
+  bool exact = false;  ///< of SuiteOptions
+  std::vector<CaseResult> cases = {};
   double seconds = 0;  ///< time spent in its cases
   size_t count(Outcome outcome, const OpDef* op = nullptr) const;
   /// The command that runs this case alone.
@@ -53,6 +54,8 @@ struct Progress {
 
 struct SuiteOptions {
   uint64_t seed = 1;
+  /// Exact numerics: a device's results must have the bits of the reference device's.
+  bool exact = false;
   /// Called after every case, by one thread at a time.
   std::function<void(const Progress&)> watch = {};
   /// Called between cases; returning true stops with the results so far.

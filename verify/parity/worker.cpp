@@ -45,7 +45,7 @@ void work(const std::string& text) {
     Device device = select_device(job.device);
     answers.send({.ready = true});
     Message message;
-    SuiteOptions options{.seed = job.seed};
+    SuiteOptions options{.seed = job.seed, .exact = job.exact};
     if (job.results)
       options.see = [&](const CaseId&, const std::vector<Tensor>& results) {
         for (const Tensor& t : results) message.seen.push_back(thinned(t));
