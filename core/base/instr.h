@@ -13,6 +13,9 @@ inline constexpr uint16_t round = 0x100;
 /// Not an ABI instruction: reduces a over its row; b is the ReduceOp. Only in row programs.
 inline constexpr uint16_t fold = 0x101;
 
+/// Not an ABI instruction: reduces a over all rows, to one element per column; b is the ReduceOp. Only in row programs.
+inline constexpr uint16_t column = 0x102;
+
 /// One more than the last ABI instruction that this build knows.
 inline constexpr uint16_t count = TUTTI_X_FMOD + 1;
 

@@ -71,9 +71,10 @@ LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, st
 
 /// A row program: scalar expressions and reductions over the rows of arrays of shape [outer…, length]. Values have one
 /// element per element of the array, or one per row (inputs whose last stride is 0, and all that is computed from these
-/// and from folds alone).
+/// and from folds alone), or one per column: what instr::column makes, and what is computed from that, from inputs with
+/// strides 0 but the last, and from scalars.
 struct RowProgram {
-  std::vector<TuttiInstr> code;  ///< with instr::fold: reduces a whole row to one element
+  std::vector<TuttiInstr> code;  ///< with instr::fold: reduces a whole row to one element; and instr::column
   Shape outer;                   ///< without the rows' own dimension
   int64_t length = 0;            ///< elements of a row
   std::vector<Operand> in;       ///< strides along outer, then along the row
@@ -81,11 +82,14 @@ struct RowProgram {
 
   int64_t rows() const { return num_elements(outer); }
 };
-constexpr size_t most_row_folds = 16;  ///< of one program: each takes shared memory
-/// Whether the target has a kernel for rows of this number and length.
-bool runs_rows(const Target&, int64_t rows, int64_t length);
+constexpr size_t most_row_folds = 16;    ///< of one program: each takes shared memory
+constexpr size_t most_column_folds = 8;  ///< each takes registers
+/// Whether the target has kernels for rows of this number and length; `folds`, `columns`: with instr::fold, ::column.
+bool runs_rows(const Target&, int64_t rows, int64_t length, bool folds, bool columns);
 /// One kernel; a row is the work of a group of work-items or of part of one. INPUT a = in[a], RESULT b = out[b].
-/// Reductions are f32 (integers wrap), in a fixed tree. Outputs may share memory as those of elementwise.
+/// Reductions are f32 (integers wrap; columns: floats only), in a fixed tree. Outputs may share memory as those of
+/// elementwise. With columns, a group takes several rows in turn, and a second kernel folds the groups' partial results
+/// of all columns.
 LaunchList row_program(const Target&, const RowProgram& program);
 
 /// y = x reduced over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; computed in f32 (integers

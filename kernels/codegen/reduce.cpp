@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
+#include "core/base/instr.h"
 #include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "core/geometry/reduction.h"
@@ -186,6 +188,19 @@ Chosen in_lanes(const Target& t, const Step& step) {
   return {std::move(k), ceil_div(step.results(), k.local[0]), step.results()};
 }
 
+/// Columns of rows are folded by a row program: its groups fill a GPU, and one launch finishes.
+std::optional<LaunchList> by_columns(const Target& t, ReduceOp kind, DType dtype, const std::vector<Stage>& stages) {
+  if (stages.size() != 1 || stages[0].a != 1 || !is_float(dtype) || t.max_rounds != ~0u) return {};
+  auto [a, r, b] = stages[0];
+  if (!runs_rows(t, r, b, false, true)) return {};
+  auto type = static_cast<uint16_t>(dtype);
+  RowProgram p{.outer = {r}, .length = b, .in = {{dtype, {b, 1}}}, .out = {dtype}};
+  p.code = {{TUTTI_X_INPUT, type, 0, 0, 0},
+            {instr::column, type, 0, static_cast<uint32_t>(kind), 0},
+            {TUTTI_X_RESULT, type, 1, 0, 0}};
+  return row_program(t, p);
+}
+
 }  // namespace
 
 LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std::vector<int64_t>& axes) {
@@ -207,6 +222,8 @@ LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std
   if (stages.empty()) stages.push_back({results, 1, 1});
   bool exact = t.exact && is_float(x.dtype);
   std::vector<Step> steps = exact ? exact_steps_of(stages) : steps_of(t, stages);
+  if (!exact && steps.size() > 1)
+    if (std::optional<LaunchList> columns = by_columns(t, kind, x.dtype, stages)) return *std::move(columns);
   DType register_dtype = is_float(x.dtype) ? DType::f32 : x.dtype == DType::i32 ? DType::i32 : DType::u32;
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];

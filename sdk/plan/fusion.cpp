@@ -40,7 +40,9 @@ class Merger {
   void add_reduction(const Node& n) {
     auto dtype = static_cast<uint16_t>(program_.type(n.results[0]).dtype);
     auto kind = static_cast<uint32_t>(*reduce_op(n.op));
-    made_[n.results[0]] = rounded(push({instr::fold, dtype, input(n.inputs[0]), kind, 0}), dtype);
+    bool columns = folds_columns(program_.type(n.inputs[0]).shape, n.attrs);
+    uint16_t code = columns ? instr::column : instr::fold;
+    made_[n.results[0]] = rounded(push({code, dtype, input(n.inputs[0]), kind, 0}), dtype);
   }
 
   void add_expression(const Node& n) {
@@ -96,6 +98,13 @@ std::vector<DType> Fusion::types(const Program& program) const {
   std::vector<DType> list;
   for (uint32_t v : outputs) list.push_back(program.type(v).dtype);
   return list;
+}
+
+bool folds_columns(const Shape& x, const Attrs& attrs) {
+  Ints axes = reduction_geometry(x, attrs).axes;
+  for (size_t d = 0; d < axes.size(); ++d)
+    if (axes[d] != static_cast<int64_t>(d)) return false;
+  return !axes.empty() && axes.size() < x.size();
 }
 
 Fusion fuse(const Program& program, std::span<const uint32_t> nodes, ExactRounding exact,

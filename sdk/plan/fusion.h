@@ -25,8 +25,11 @@ enum class ExactRounding {
   by_code,    ///< by an instr::round after each 16-bit instruction
 };
 
+/// Whether a reduction of `x` is over its leading axes, but not over all.
+bool folds_columns(const Shape& x, const Attrs& attrs);
+
 /// Fuses `nodes` (in program order): elementwise nodes, with results of one shape, and for row programs also reductions
-/// (instr::fold) and reshapes, which cost nothing. Results for which `stored` returns true are outputs.
+/// (instr::fold, instr::column) and reshapes, which cost nothing. Results for which `stored` returns true are outputs.
 Fusion fuse(const Program& program, std::span<const uint32_t> nodes, ExactRounding exact,
             const std::function<bool(uint32_t)>& stored);
 

@@ -1,4 +1,9 @@
-// Row programs: nodes that compute along the same rows, with reductions of the rows among them, become one launch.
+// Row programs: nodes that compute along the same rows, with reductions of rows or columns among them, become one
+// launch; with columns two, where the second folds the partial results of all columns.
+//
+// The cost rule: a node joins if its operands are in memory or made by the program, and if the target has a kernel for
+// the program with it (codegen::runs_rows). A value that only the program reads is not stored, and a launch is saved;
+// what columns cost are a few registers and small partial results. A CPU gains nothing from either: it has no columns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,21 +24,24 @@ struct RowSpace {
   Shape dims;
   size_t outer = 0;
   int64_t rows = 1, length = 1;
+  bool columns = false;  ///< a reduction of columns, not of rows
 };
 
-/// The rows that a node reduces, if it is a reduction of whole rows.
+/// The rows whose elements or columns a node reduces, if it reduces them all.
 std::optional<RowSpace> reduced_rows(const Program& p, const Node& n) {
   if (!reduce_op(n.op) || n.inputs.size() != 1 || n.results.size() != 1 || n.results[0] == TUTTI_NONE) return {};
   const TensorType& x = p.type(n.inputs[0]);
   if (!is_float(x.dtype) && x.dtype != DType::i32 && x.dtype != DType::u32) return {};
   RowSpace s{x.shape};
   Ints axes = reduction_geometry(x.shape, n.attrs).axes;
-  s.outer = x.shape.size() - axes.size();
+  s.columns = folds_columns(x.shape, n.attrs);
+  if (s.columns && !is_float(x.dtype)) return {};
+  s.outer = s.columns ? axes.size() : x.shape.size() - axes.size();
   for (size_t d = 0; d < x.shape.size(); ++d) {
-    if (d >= s.outer && axes[d - s.outer] != static_cast<int64_t>(d)) return {};
+    if (!s.columns && d >= s.outer && axes[d - s.outer] != static_cast<int64_t>(d)) return {};
     (d < s.outer ? s.rows : s.length) *= x.shape[d];
   }
-  return s.length < 2 || s.rows == 0 ? std::nullopt : std::optional(s);
+  return s.length < 2 || s.rows == 0 || (s.columns && s.rows < 2) ? std::nullopt : std::optional(s);
 }
 
 bool same_strides(std::span<const int64_t> a, std::span<const int64_t> b, std::span<const int64_t> dims) {
@@ -71,7 +79,7 @@ class RowNodes {
       if (!join(k) && (k == first_ || !skip(k))) break;
     }
     auto real = std::ranges::count_if(nodes_, [&](uint32_t k) { return p_.nodes[k].op != "reshape"; });
-    if (folds_ > 0 && real > 1) return true;
+    if (folds_ + columns_ > 0 && real > 1) return true;
     while (!nodes_.empty()) leave();
     return false;
   }
@@ -95,7 +103,9 @@ class RowNodes {
     return r;
   }
 
-  bool is_full(uint32_t v) const { return num_elements(p_.type(v).shape) == space_.rows * space_.length; }
+  bool is_full(uint32_t v) const {
+    return !per_column_.contains(v) && num_elements(p_.type(v).shape) == space_.rows * space_.length;
+  }
 
   /// Reshapes of a value that the program makes.
   std::vector<uint32_t> aliases(uint32_t v) const {
@@ -106,20 +116,27 @@ class RowNodes {
   }
 
  private:
-  /// The rows of the first reduction that may belong to the first node.
+  /// The rows of the first reduction of rows that may belong to the first node, or else of columns.
   bool find_space() {
     uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + look_ahead);
+    std::optional<RowSpace> columns;
     for (uint32_t k = first_; k < end; ++k) {
       const Node& n = p_.nodes[k];
       if (s_.done_[k]) continue;
-      if (reduce_op(n.op) && plain(k))
-        if (std::optional<RowSpace> space = reduced_rows(p_, n); space && fits_first(*space)) {
-          space_ = *space;
-          return codegen::runs_rows(s_.traits_, space_.rows, space_.length);
-        }
-      if (!passable(n)) return false;
+      if (!passable(n)) break;
+      if (!reduce_op(n.op) || !plain(k)) continue;
+      std::optional<RowSpace> space = reduced_rows(p_, n);
+      if (!space || !fits_first(*space)) continue;
+      bool runs = codegen::runs_rows(s_.traits_, space->rows, space->length, !space->columns, space->columns);
+      if (!space->columns) {
+        if (!runs) break;
+        space_ = *space;
+        return true;
+      }
+      if (runs && !columns) columns = space;
     }
-    return false;
+    if (columns) space_ = *columns;
+    return columns.has_value();
   }
 
   bool fits_first(const RowSpace& space) const {
@@ -154,7 +171,9 @@ class RowNodes {
     for (auto& [v, strides] : reads)
       if (auto at = read_.find(v); at != read_.end() && at->second != strides) return false;
     enter(k, reads);
-    if (arguments() <= s_.traits_.max_arguments) return true;
+    if (arguments() <= s_.traits_.max_arguments &&
+        codegen::runs_rows(s_.traits_, space_.rows, space_.length, folds_ > 0, columns_ > 0))
+      return true;
     leave();
     return false;
   }
@@ -169,12 +188,20 @@ class RowNodes {
 
   bool takes_reduction(const Node& n, std::map<uint32_t, Shape>& reads) {
     std::optional<RowSpace> space = reduced_rows(p_, n);
-    if (folds_ == codegen::most_row_folds || !space || space->rows != space_.rows || space->length != space_.length)
-      return false;
+    if (!space || space->rows != space_.rows || space->length != space_.length) return false;
+    if (space->columns && summed_by_product(n)) return false;
+    if (space->columns ? columns_ == codegen::most_column_folds : folds_ == codegen::most_row_folds) return false;
     uint32_t v = n.inputs[0];
     if (made(v)) return is_full(v);
     reads[v] = dense();
     return true;
+  }
+
+  /// Whether a library's product computes the sum without a launch of its own.
+  bool summed_by_product(const Node& sum) const {
+    return std::ranges::any_of(s_.readers_[sum.inputs[0]], [&](uint32_t k) {
+      return s_.sums_operands(p_.nodes[k]) && summed_operand(p_, p_.nodes[k], sum) != OperandSum::none;
+    });
   }
 
   bool takes_expression(uint32_t k, std::map<uint32_t, Shape>& reads) {
@@ -182,6 +209,7 @@ class RowNodes {
     const Shape& shape = *s_.result_shape(n);
     int64_t count = num_elements(shape);
     bool full = count == space_.rows * space_.length;
+    if (follows_columns(n)) return count == space_.length && s_.fuses(k) && takes_columns(n, reads);
     if (!s_.fuses(k) || (!full && count != space_.rows)) return false;
     for (uint32_t v : n.inputs) {
       std::optional<Shape> strides = full ? strides_in(p_.type(v).shape, shape) : row_strides(p_.type(v).shape);
@@ -190,6 +218,20 @@ class RowNodes {
         reads[v] = *strides;
       else if (is_full(v) ? *strides != dense() : *strides != per_row())
         return false;
+    }
+    return true;
+  }
+
+  bool follows_columns(const Node& n) const {
+    return std::ranges::any_of(n.inputs, [&](uint32_t v) { return per_column_.contains(v); });
+  }
+
+  /// A node that computes with columns reads nothing else that the program makes.
+  bool takes_columns(const Node& n, std::map<uint32_t, Shape>& reads) {
+    for (uint32_t v : n.inputs) {
+      int64_t count = num_elements(p_.type(v).shape);
+      if (made(v) != per_column_.contains(v) || (count != 1 && count != space_.length)) return false;
+      if (!made(v)) reads[v] = count == 1 ? scalar() : per_column();
     }
     return true;
   }
@@ -244,12 +286,14 @@ class RowNodes {
     added_.emplace_back();
     for (const auto& [v, strides] : reads)
       if (read_.emplace(v, strides).second) added_.back().push_back(v);
+    bool columns = reduces_columns(n);
     for (uint32_t v : n.results) {
       if (v == TUTTI_NONE) continue;
       made_.insert(v);
+      if (columns || follows_columns(n)) per_column_.insert(v);
       if (n.op == "reshape") root_[v] = root_of(n.inputs[0]);
     }
-    folds_ += reduce_op(n.op).has_value();
+    count(n, 1);
   }
 
   /// Gives the last node back.
@@ -258,10 +302,16 @@ class RowNodes {
     s_.done_[nodes_.back()] = false;
     for (uint32_t v : n.inputs) ++s_.remaining_[v];
     for (uint32_t v : added_.back()) read_.erase(v);
-    for (uint32_t v : n.results) made_.erase(v), root_.erase(v);
-    folds_ -= reduce_op(n.op).has_value();
+    for (uint32_t v : n.results) made_.erase(v), root_.erase(v), per_column_.erase(v);
+    count(n, -1);
     added_.pop_back();
     nodes_.pop_back();
+  }
+
+  bool reduces_columns(const Node& n) const { return reduce_op(n.op) && reduced_rows(p_, n)->columns; }
+
+  void count(const Node& n, int by) {
+    if (reduce_op(n.op)) (reduces_columns(n) ? columns_ : folds_) += static_cast<size_t>(by);
   }
 
   /// Leaves a node for later; what reads its results is left, too.
@@ -282,7 +332,8 @@ class RowNodes {
   }
 
   size_t arguments() const {
-    return read_.size() + static_cast<size_t>(std::ranges::count_if(made_, [&](uint32_t v) { return stored(v); }));
+    auto written = static_cast<size_t>(std::ranges::count_if(made_, [&](uint32_t v) { return stored(v); }));
+    return read_.size() + written + (columns_ > 0);  // and the partial results
   }
 
   Planner& s_;
@@ -293,9 +344,10 @@ class RowNodes {
   std::vector<std::vector<uint32_t>> added_;  // per node: values that it was the first to read
   std::map<uint32_t, Shape> read_;            // values from memory, with their strides
   std::set<uint32_t> made_;
+  std::set<uint32_t> per_column_;      // those of made_ that have one element per column
   std::map<uint32_t, uint32_t> root_;  // reshapes
   uint32_t skipped_ = 0;
-  size_t folds_ = 0;
+  size_t folds_ = 0, columns_ = 0;
 };
 
 bool Planner::rows(uint32_t k) {

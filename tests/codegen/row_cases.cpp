@@ -12,10 +12,17 @@ uint32_t fold(Instructions& code, ReduceOp kind, DType t, uint32_t at) {
   return code.add(instr::fold, t, at, static_cast<uint32_t>(kind));
 }
 
-/// Targets whose CPU compilers have no row programs get those of a GPU.
+/// Targets of CPUs and with little shared memory that have no kernel get that of a GPU.
 std::function<LaunchList(const Target&)> made(const RowProgram& p) {
   return [p](Target t) {
-    if (!runs_rows(t, p.rows(), p.length)) t.cpu_like = false;
+    auto has = [&](uint16_t code) {
+      return std::ranges::any_of(p.code, [&](const TuttiInstr& x) { return x.code == code; });
+    };
+    if (!runs_rows(t, p.rows(), p.length, has(instr::fold), has(instr::column))) {
+      t.cpu_like = false;
+      t.local_bytes = 32768;
+    }
+    t.compute_units = 20;
     return row_program(t, p);
   };
 }
@@ -95,6 +102,56 @@ Case integers(int64_t rows, int64_t length) {
 
 }  // namespace
 
+/// Column folds of v = x * s, or of v = x * s - mean(x * s) if `folds`: g * sum + 3 in dtype t, the mean, and the
+/// largest element of x. v is stored too.
+Case columns(DType t, int64_t rows, int64_t length, bool folds) {
+  Case c{"columns of " + to_string(TensorType{t, {rows, length}}) + (folds ? " and rows" : "")};
+  constexpr DType f = DType::f32;
+  c.inputs = {random(t, rows * length, -4, 4, 13), random(f, rows, 1, 2, 14), random(t, length, 1, 2, 15),
+              random(f, 1, 3, 3, 16)};
+  RowProgram p;
+  p.outer = {rows};
+  p.length = length;
+  p.in = {{t, {length, 1}}, {f, {1, 0}}, {t, {0, 1}}, {f, {0, 0}}};
+  p.out = {t, f, f, f};
+  Instructions code;
+  auto column = [&](ReduceOp kind, uint32_t at) { return code.add(instr::column, f, at, static_cast<uint32_t>(kind)); };
+  uint32_t x = code.in(t, 0), s = code.in(f, 1), g = code.in(t, 2), three = code.in(f, 3);
+  uint32_t v = code.add(TUTTI_X_MUL, f, x, s);
+  if (folds) v = code.add(TUTTI_X_SUB, f, v, fold(code, ReduceOp::mean, f, v));
+  uint32_t sum = code.add(TUTTI_X_MUL, f, column(ReduceOp::sum, v), g);
+  code.out(t, code.add(TUTTI_X_ADD, f, sum, three), 0);
+  code.out(f, column(ReduceOp::mean, v), 1);
+  code.out(f, v, 2);
+  code.out(f, column(ReduceOp::max, x), 3);
+  p.code = code.list;
+  c.make = made(p);
+  auto at = [](const Array& a, int64_t k) { return a.at[static_cast<size_t>(k)]; };
+  Array sums{t, {}}, means{f, {}}, all{f, {}}, most{f, {}};
+  for (int64_t r = 0; r < rows; ++r) {
+    double mean = 0;
+    for (int64_t k = 0; k < length; ++k) {
+      all.at.push_back(at(c.inputs[0], r * length + k) * at(c.inputs[1], r));
+      mean += all.at.back() / static_cast<double>(length);
+    }
+    for (int64_t k = 0; folds && k < length; ++k) all.at[static_cast<size_t>(r * length + k)] -= mean;
+  }
+  for (int64_t k = 0; k < length; ++k) {
+    double total = 0, largest = -HUGE_VAL;
+    for (int64_t r = 0; r < rows; ++r) {
+      total += at(all, r * length + k);
+      largest = std::max(largest, at(c.inputs[0], r * length + k));
+    }
+    sums.at.push_back(total * at(c.inputs[2], k) + 3);
+    means.at.push_back(total / static_cast<double>(rows));
+    most.at.push_back(largest);
+  }
+  c.expected = {sums, means, all, most};
+  c.relative = t == f ? 1e-5 : 8e-3;
+  c.absolute = t == f ? 1e-4 : 4e-3;
+  return c;
+}
+
 /// Lengths that fit into the work-items' registers or do not, in whole vectors or not.
 std::vector<Case> row_cases() {
   std::vector<Case> all;
@@ -104,6 +161,13 @@ std::vector<Case> row_cases() {
   all.push_back(softmax(DType::f16, {2, 4}, 100));
   all.push_back(integers(6, 33));
   all.push_back(integers(1, 2000));
+  for (bool folds : {false, true}) {
+    for (int64_t length : {7, 24, 200}) all.push_back(columns(DType::f32, 60, length, folds));
+    all.push_back(columns(DType::bf16, 300, 24, folds));  // as many groups as fill the device, in turns
+    all.push_back(columns(DType::bf16, 2, 36, folds));    // one group
+    all.push_back(columns(DType::f32, 201, 33, folds));   // rows one by one
+  }
+  all.push_back(columns(DType::f32, 40, 1200, true));  // more elements per work-item
   return all;
 }
 

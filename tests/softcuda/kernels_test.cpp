@@ -74,6 +74,7 @@ class Kernels : public testing::TestWithParam<const char*> {
 TEST_P(Kernels, ElementwiseAgreesWithFloat64) { run_all(codegen::cases::elementwise_cases(), 24); }
 TEST_P(Kernels, IndexAgreesWithFloat64) { run_all(codegen::cases::index_cases(), 12); }
 TEST_P(Kernels, ReductionsAgreeWithFloat64) { run_all(codegen::cases::reduce_cases(), 24); }
+TEST_P(Kernels, RowProgramsAgreeWithFloat64) { run_all(codegen::cases::row_cases(), 6); }
 TEST_P(Kernels, ProductsAgreeWithFloat64) { run_all(codegen::cases::matmul_cases(), 24); }
 TEST_P(Kernels, ConvolutionsAgreeWithFloat64) { run_all(codegen::cases::conv_cases(), 24); }
 TEST_P(Kernels, PoolsAgreeWithFloat64) { run_all(codegen::cases::pool_cases(), 8); }
@@ -186,6 +187,9 @@ TEST_F(Planted, InProducts) {
 }
 TEST_F(Planted, InReductions) {
   expect_found(codegen::cases::reduce_cases(), "tutti_reduce", {"= SHUFFLE_DOWN(", "threadIdx.x"});
+}
+TEST_F(Planted, InColumnsOfRows) {
+  expect_found(codegen::cases::row_cases(), "tutti_row_program_columns", {" BARRIER;"});
 }
 TEST_F(Planted, InConvolutions) {
   expect_found(codegen::cases::conv_cases(), "tutti_conv", {" BARRIER;", "threadIdx.x"});

@@ -307,6 +307,52 @@ TEST(RenderedPlan, AnOldValueReadThroughAReshapeIsNotOverwritten) {
   EXPECT_TRUE(p.launches[2].copy);
 }
 
+/// y = x x over f32[512, 32], z = y / the sums of y's rows, which is kept, and the sums of the columns of y and z, one
+/// of them squared.
+struct RowsAndColumns : RawProgram {
+  RowsAndColumns() {
+    static const int64_t zero = 0, one = 1;
+    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {512, 32}, "x"), y = value(TUTTI_TEMP, TUTTI_F32, {512, 32});
+    uint32_t rows = value(TUTTI_TEMP, TUTTI_F32, {512, 1}), z = value(TUTTI_TEMP, TUTTI_F32, {512, 32});
+    uint32_t a = value(TUTTI_TEMP, TUTTI_F32, {32}), b = value(TUTTI_TEMP, TUTTI_F32, {32});
+    uint32_t squared = value(TUTTI_TEMP, TUTTI_F32, {32});
+    node("mul", {x, x}, {y});
+    binary(TUTTI_X_MUL);
+    reduce(y, a, zero, false);
+    node("mul", {a, a}, {squared});
+    binary(TUTTI_X_MUL);
+    reduce(y, rows, one, true);
+    node("div", {y, rows}, {z});
+    binary(TUTTI_X_DIV);
+    reduce(z, b, zero, false);
+    states = {{"z", TUTTI_NONE, z}, {"squared", TUTTI_NONE, squared}, {"b", TUTTI_NONE, b}};
+  }
+
+ private:
+  void reduce(uint32_t from, uint32_t to, const int64_t& axis, bool keep) {
+    static const int64_t yes = 1, no = 0;
+    node("sum", {from}, {to});
+    attrs({{"axes", TUTTI_ATTR_I64, 1, &axis}, {"keep", TUTTI_ATTR_I64, 1, keep ? &yes : &no}});
+  }
+};
+
+TEST(RenderedPlan, ColumnSumsJoinTheirRowsAndOneLaunchFinishesThemAll) {
+  Traits gpu;
+  gpu.compute_units = 4;
+  RenderedPlan p = plan(RowsAndColumns(), gpu);
+  ASSERT_EQ(p.launches.size(), 2u);
+  EXPECT_EQ(p.launches[0].buffers.size(), 3u) << "x, z, the partial results";
+  EXPECT_EQ(p.launches[1].buffers.size(), 3u) << "squared, b, the partial results";
+  EXPECT_EQ(p.launches[0].groups[0], 8u) << "two groups per unit, not one per row";
+  EXPECT_EQ(p.arena_bytes(), 2u * 8 * 32 * 4) << "nothing but the partial results of two sums";
+  gpu.max_arguments = 4;  // of x, z, squared, b; none is left for the partial results
+  EXPECT_GT(plan(RowsAndColumns(), gpu).launches.size(), 2u);
+  Traits cpu = gpu;
+  cpu.cpu_like = true;
+  for (const PlannedLaunch& l : plan(RowsAndColumns(), cpu).launches)
+    EXPECT_EQ(l.name.find("rows:"), std::string::npos) << l.name;
+}
+
 TEST(RenderedPlan, SeveralArenasWhereTheDeviceAllocatesLittleAtOnce) {
   RawProgram raw;
   uint32_t x = raw.value(TUTTI_FEED, TUTTI_F32, {1000}, "x");
