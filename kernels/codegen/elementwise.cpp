@@ -225,7 +225,7 @@ LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const 
                        std::span<const Operand> in, std::span<const DType> out, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
   std::vector<StridedOperand> sources;
-  for (const Operand& x : in) sources.push_back({element_of(x.dtype), x.strides, 0});
+  for (const Operand& x : in) sources.push_back({element_of(x.dtype), x.strides, x.offset});
   std::vector<Element> results;
   for (DType d : out) results.push_back(element_of(d));
   return elementwise(t, code, dims, sources, results, exact, "elementwise");
@@ -251,7 +251,7 @@ LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, 
     if (num_elements(item.dims) == 0) continue;
     Pass pass{item.dims, {}, {}, {}};
     for (size_t i = 0; i < item.in.size(); ++i) {
-      pass.in.push_back({element_of(item.in[i].dtype), item.in[i].strides, 0});
+      pass.in.push_back({element_of(item.in[i].dtype), item.in[i].strides, item.in[i].offset});
       pass.from.push_back(param(item.from[i], item.in[i].dtype, false));
     }
     for (size_t o = 0; o < item.to.size(); ++o) pass.to.push_back(param(item.to[o], out[o], true));

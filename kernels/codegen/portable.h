@@ -46,6 +46,7 @@ struct LaunchList {
 struct Operand {
   DType dtype = DType::f32;
   Shape strides;
+  int64_t offset = 0;  ///< elementwise only
 };
 
 /// "" or the reason why an instruction list cannot be rendered (f64, i64, an unknown instruction).

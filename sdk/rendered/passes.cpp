@@ -56,7 +56,31 @@ void Planner::elementwise(uint32_t k, const char* entry) {
   std::vector<uint32_t> in = memories_of(f.inputs), out;
   std::set<uint32_t> taken;
   for (uint32_t v : f.outputs) out.push_back(pass_output(v, f, taken, name));
-  add_work(cache_.pass(p_, f), name, k, in, out);
+  if (std::ranges::none_of(f.inputs, [&](uint32_t v) { return views_.contains(v); }))
+    return add_work(cache_.pass(p_, f), name, k, in, out);
+  add_work(rendered(traits_, codegen::elementwise(traits_, f.code, f.dims, operands(f), f.types(p_), f.exact)), name, k,
+           in, out);
+}
+
+std::vector<codegen::Operand> Planner::operands(const Fusion& f) const {
+  std::vector<codegen::Operand> list = operands_of(p_, f);
+  for (size_t i = 0; i < list.size(); ++i)
+    if (auto at = views_.find(f.inputs[i]); at != views_.end())
+      list[i].strides = at->second.strides, list[i].offset = at->second.offset;
+  return list;
+}
+
+bool Planner::casts_state(uint32_t k) {
+  const Node& n = p_.nodes[k];
+  if (n.op != "cast" || batch_end_[k] != k + 1 || p_.values[n.inputs[0]].role != TUTTI_STATE || !result_shape(n))
+    return false;
+  uint32_t v = n.results[0];
+  bool kept = remaining_[v] > 1 || num_elements(p_.type(v).shape) <= large;
+  auto passes = [&](uint32_t reader) {
+    const Node& r = p_.nodes[reader];
+    return r.elementwise() && result_shape(r) && *result_shape(r) == p_.type(v).shape;
+  };
+  return kept && home_[v] == TUTTI_NONE && std::ranges::none_of(readers_[v], passes);
 }
 
 std::vector<std::pair<uint32_t, Fusion>> Planner::horizontal_group(uint32_t k) {
@@ -64,9 +88,10 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::horizontal_group(uint32_t k) {
   std::set<uint32_t> read;
   size_t written = 0;
   const Node& first = p_.nodes[k];
-  for (uint32_t j = k, end = batch_end_[k]; j < end; ++j) {
+  bool casts = !traits_.cpu_like && casts_state(k);
+  for (uint32_t j = k, end = casts ? static_cast<uint32_t>(p_.nodes.size()) : batch_end_[k]; j < end; ++j) {
     const Node& n = p_.nodes[j];
-    if ((j > k && done_[j]) || !n.elementwise()) continue;
+    if ((j > k && done_[j]) || !n.elementwise() || (casts && j > k && !casts_state(j))) continue;
     if (n.op != first.op || n.flags != first.flags || n.expr.size() != first.expr.size()) continue;
     Fusion f = fused(std::array{j});
     if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !same_code(f, list[0].second, p_)))
@@ -102,7 +127,7 @@ bool Planner::batch(uint32_t k, const char* entry) {
   std::vector<codegen::BatchItem> items;
   std::set<uint32_t> taken;
   for (auto& [j, f] : list) {
-    codegen::BatchItem item{f.dims, operands_of(p_, f), {}, {}};
+    codegen::BatchItem item{f.dims, operands(f), {}, {}};
     for (uint32_t v : f.inputs)
       item.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
     std::set<uint32_t> kept = taken;  // inputs of other nodes in the launch must not be overwritten
@@ -125,7 +150,8 @@ uint32_t Planner::pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& t
   std::vector<PassOperand> operands;
   for (uint32_t i : f.inputs) {
     const TensorType& t = p_.type(i);
-    operands.push_back({memory_of(i), size_of(t.dtype), num_elements(t.shape) == num_elements(f.dims)});
+    bool dense = num_elements(t.shape) == num_elements(f.dims) && !views_.contains(i);
+    operands.push_back({memory_of(i), size_of(t.dtype), dense});
   }
   uint32_t memory = overwritten(v, operands, taken);
   if (memory == TUTTI_NONE) return place_result(v, name);

@@ -123,7 +123,7 @@ uint32_t Planner::place_result(uint32_t v, const std::string& name, const std::v
 // ---- nodes
 
 void Planner::node(uint32_t k) {
-  if (with_operand_sum(k) || rows(k)) return;
+  if (with_operand_sum(k) || view(k) || rows(k)) return;
   const Node& n = p_.nodes[k];
   const RenderChoice& choice = cache_.choice(p_, k);
   if (!begin(k, choice.name(), choice.reasons())) return;

@@ -51,11 +51,29 @@ class Planner : Schedule {
   /// The memory of the input that the node's result may overwrite, or NONE.
   uint32_t overwritten_input(const Node& n, const Capabilities& can);
 
+  // ---- views: views.cpp
+  /// How a value lies in the memory of the value that it is a part of, in another order; in elements.
+  struct View {
+    Shape strides;
+    int64_t offset = 0;
+  };
+  /// The view that a slice, transpose or reshape makes of the view of its input, if there is one.
+  std::optional<View> moved(const Node& n, View view) const;
+  /// Whether elementwise passes that follow node `first` closely are all that reads the value or views of it.
+  bool read_by_passes(uint32_t v, const View& view, uint32_t first);
+  /// Plans node k as a view, if it is one of those and the device has fast strided reads.
+  bool view(uint32_t k);
+  /// Operands of a pass, which may be views.
+  std::vector<codegen::Operand> operands(const Fusion& f) const;
+
   // ---- elementwise passes: passes.cpp
   bool fuses(uint32_t k) override;
   void elementwise(uint32_t k, const char* entry);
   Fusion fused(std::span<const uint32_t> nodes) const;
-  /// Node k and the nodes of its batch group that fit into one launch, as separate passes.
+  /// Whether it is a cast of a state that may run early: no pass of its shape reads it, and it is read again later (by
+  /// the gradient) or small.
+  bool casts_state(uint32_t k);
+  /// Node k and the nodes of its batch group that fit into one launch, as separate passes; or casts of states.
   std::vector<std::pair<uint32_t, Fusion>> horizontal_group(uint32_t k);
   /// Plans one launch for the horizontal_group of node k, if any, such as an optimizer's many tensors.
   bool batch(uint32_t k, const char* entry);
@@ -88,6 +106,7 @@ class Planner : Schedule {
   RenderCache& cache_;
   RenderedWork library_work_;  // what made() returned last for a library's entry
   uint64_t tuning_bytes_;
+  std::map<uint32_t, View> views_;   // of values that are views
   std::vector<uint32_t> batch_end_;  // per node: the end of its batch group
   std::map<std::string, uint32_t> kernels_;
   std::map<std::vector<uint32_t>, uint32_t> numbers_;  // numbers of launches to the region that holds them

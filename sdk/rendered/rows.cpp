@@ -161,7 +161,7 @@ class RowNodes {
     const Node& n = p_.nodes[k];
     if (!passable(n) || !s_.result_shape(n) || !plain(k)) return false;
     for (uint32_t v : n.inputs)
-      if (!made(v) && s_.held_[v].empty()) return false;
+      if (!made(v) && (s_.held_[v].empty() || (s_.views_.contains(v) && n.op != "reshape"))) return false;
     std::map<uint32_t, Shape> reads;
     if (n.op == "reshape") {
       if (!made(n.inputs[0]) || is_state(n.results[0])) return alias_of_held(k);

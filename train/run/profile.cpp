@@ -34,7 +34,7 @@ class Attribution {
     const TuttiNode& n = nodes_[k];
     std::string_view op = n.op;
     bool read = std::any_of(n.results, n.results + n.result_count, [](uint32_t v) { return v != TUTTI_NONE; });
-    if (op == "reshape" || !read) return TUTTI_NONE;
+    if (moves(k) || !read) return TUTTI_NONE;
     if (op == "sum")
       for (uint32_t h : heads_)
         if (is_product(h) && reads(h, n.inputs[0])) return h;
@@ -44,13 +44,26 @@ class Attribution {
     uint32_t last = TUTTI_NONE;  // producer of its last input
     for (uint32_t i = 0; i < n.input_count; ++i)
       if (uint32_t p = made_by(n.inputs[i]); p != TUTTI_NONE && (last == TUTTI_NONE || p > last)) last = p;
-    return last == TUTTI_NONE ? TUTTI_NONE : head_[last];
+    return last == TUTTI_NONE ? alike(k) : head_[last];
   }
 
-  /// The producer of a value, looking through reshapes.
+  /// The last kernel before k for the same op: casts of parameters share one.
+  uint32_t alike(uint32_t k) const {
+    for (auto h = heads_.lower_bound(k); h != heads_.begin();)
+      if (std::string_view(nodes_[*--h].op) == nodes_[k].op) return *h;
+    return TUTTI_NONE;
+  }
+
+  /// Whether a node without a kernel is but another order of its input.
+  bool moves(uint32_t k) const {
+    std::string_view op = nodes_[k].op;
+    return op == "reshape" || ((op == "slice" || op == "transpose") && !heads_.contains(k));
+  }
+
+  /// The producer of a value, looking through these.
   uint32_t made_by(uint32_t value) const {
     uint32_t p = producer_[value];
-    while (p != TUTTI_NONE && std::string_view(nodes_[p].op) == "reshape") p = producer_[nodes_[p].inputs[0]];
+    while (p != TUTTI_NONE && moves(p)) p = producer_[nodes_[p].inputs[0]];
     return p;
   }
 

@@ -23,7 +23,8 @@ struct TUTTI_API ProfiledWork {
 
 /// Maps every node that a device names for a kernel to the work of its kernels. A node without a kernel of its own is
 /// attributed to a node of its group (TuttiGroup), to the product whose operand it sums, or to the producer of its last
-/// input; reshapes and nodes without results to none.
+/// input, or if nothing makes these to the kernel before it of the same op; reshapes, slices and transposes and
+/// nodes without results to none.
 TUTTI_API std::map<uint32_t, ProfiledWork> work_of(const TuttiProgram& program, const std::vector<KernelTime>& kernels);
 
 /// A compiled program on a device.
