@@ -109,7 +109,7 @@ def softmaxed(op):
     return each(op, (f(3, 4), 1, False), (f(3, 4), 0, False), (f(2, 3, 4), -2, False), (f(5), 0, False), (f(), 0, False))
 
 
-inf, at = float("inf"), torch.tensor
+inf, nan, at = float("inf"), float("nan"), torch.tensor
 mask, plane = at([False, True, False, False, True]), at([[False] * 2, [True] * 2, [False] * 2, [False] * 2, [True] * 2])
 ones, halves = torch.ones(3), torch.full((3,), 0.5)
 
@@ -177,6 +177,9 @@ SAMPLES = {
         value(lambda x: x + aten.full([3], 4, dtype=torch.int64), i(3)),
         value(lambda x: x * aten.full([3], 1.7, dtype=torch.int64), f(3)),
         value(lambda x: torch.maximum(x, aten.full([2, 3], -inf)), f(2, 3))],
+    "hypot": [
+        value(aten.hypot, at([3e38, 1e38, 3e-30, inf, -inf, nan, nan]), at([1.0, 1e38, 4e-30, nan, 1.0, inf, 1.0])),
+        value(lambda a, b: aten.hypot(a * 1e-30, b * 1e-30) * 1e30, f(3, 4), f(4))],
     "index": [
         *each(aten.index.Tensor, (f(5), [i(3, high=5)]), (f(5, 4), [i(2, 3, high=5)]), (f(5, 4), [None, i(3, low=-4, high=4)]),
               (f(5, 4), [i(3, high=5), i(3, low=-4, high=4)]), (f(5, 4, 3), [i(2, 1, high=5), i(3, high=4)]),

@@ -189,15 +189,17 @@ def examine(name, infos, count, device):
     samples = [] if name in aten_samples.UNDETERMINED else list(samples_of(infos, count))
     own = aten_samples.SAMPLES.get(name, [])
     whose = " and ".join(["PyTorch's"] * bool(samples) + ["own"] * bool(own))
-    agree, gradients, complaints, declined = 0, 0, [], []
+    agree, gradients, refused_own, complaints, declined = 0, 0, 0, [], []
     for at, sample in enumerate(samples + own):
         try:
             found = judge(sample, device)
         except UnsupportedError as e:
             declined.append(", ".join(m[0] for m in e.operations))
+            refused_own += at >= len(samples)
             continue
         except tutti.InvalidError as e:
             declined.append(e.message)
+            refused_own += at >= len(samples)
             continue
         except Exception as e:  # noqa: BLE001
             found = f"{type(e).__name__}: {str(e).splitlines()[0][:160]}", False
@@ -209,6 +211,8 @@ def examine(name, infos, count, device):
     total = agree + len(complaints)
     handled = any(h.split(".")[0] == name for h in HANDLERS)
     how = "op" if handled else "decomposed" if total else "not"
+    if how != "not" and refused_own:
+        complaints.append(f"{refused_own} of our own samples refused: {declined[-1]}")
     if how != "not" and not agree:
         complaints.append("no sample agrees")
     if (how == "not") != (name in aten_samples.NOT):
@@ -252,7 +256,7 @@ def main():
     core, verdicts, failed = core_names(), {}, 0
     infos = entries({*core, *aten_samples.MORE})
     written = dict(re.findall(r"^\| `(\w+)` \| (\w+)", TABLE.read_text(), re.M)) if TABLE.exists() and not o.table else {}
-    for name in o.ops or [*core, *(n for n in (*aten_samples.SAMPLES, *aten_samples.MORE) if n not in core)]:
+    for name in o.ops or dict.fromkeys([*core, *aten_samples.SAMPLES, *aten_samples.MORE]):
         v = verdicts[name] = examine(name, infos[name], o.samples, o.device)
         if name in core and not o.table and v.how != written.get(name):
             v.complaints.append(f"docs/ATEN.md says \"{written.get(name, 'nothing')}\"")

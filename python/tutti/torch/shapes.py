@@ -1,11 +1,13 @@
 """Operators that move, repeat, pick and make elements."""
+import math
+
 import numpy as np
 
 from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError
 from tutti.torch.reductions import dtype_name
-from tutti.torch.registry import aten, cast, is_float, promoted
+from tutti.torch.registry import FLOATS, aten, cast, is_float, promoted
 
 
 @aten("view.default", "reshape.default", "_unsafe_view.default", "view_copy.default")
@@ -308,7 +310,10 @@ def is_all_true(c, x):
 # ---- what is made of nothing
 
 def _full(c, value):
-    return c.graph.full(dtype_name(c.dtype), float(value), c.shape)
+    kind, number = dtype_name(c.dtype), float(value)
+    if kind not in FLOATS and kind != "bool" and math.isfinite(number):
+        number = float(math.trunc(number))  # as PyTorch casts
+    return c.graph.full(kind, number, c.shape)
 
 
 @aten("full.default")

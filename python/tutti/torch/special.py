@@ -156,7 +156,16 @@ def erfcx(c, x):
 def hypot(c, a, b):
     a, b = promoted(a, b)
     a, b = ops.broadcast(a, shape=c.shape), ops.broadcast(b, shape=c.shape)
-    return _core.norm(ops.concat([ops.reshape(v, shape=[1, *v.shape]) for v in (a, b)], axis=0), 2.0, [0])
+    size, power = ops.maximum(ops.abs(a), ops.abs(b)), {"f16": 0, "f64": 600}.get(a.dtype, 80)
+
+    def scale(sign):  # a power of two, so that no square is too large or too small
+        small = ops.select(ops.less(size, 2 ** (-0.625 * power)), size.like(2.0 ** (sign * power)), size.like(1))
+        return ops.select(ops.less(size, 2 ** (0.75 * power)), small, size.like(2.0 ** (-sign * power))) if power else size.like(1)
+
+    both = ops.concat([ops.reshape(v * scale(1), shape=[1, *v.shape]) for v in (a, b)], axis=0)
+    y = _core.norm(both, 2.0, [0]) * scale(-1)
+    infinite = ops.equal(ops.maximum(*(ops.select(ops.equal(v, v), ops.abs(v), v.like(0)) for v in (a, b))), math.inf)
+    return ops.select(ops.logical_and(ops.logical_not(ops.equal(y, y)), infinite), y.like(math.inf), y)  # also beside NaN
 
 
 @aten("i0.default", "special_i0.default")
