@@ -31,7 +31,10 @@ class RowWriter : RowCode {
     std::string block = "GROUP";
     if (d_.parts) {
       begin_columns();
-      text_ += fmt::format("  for (idx block = share; block < {}; block += {}) {{\n", blocks, d_.parts);
+      // Without a barrier in between, idle work-items must not load what others store in place.
+      bool idle = last_ == 0 && uneven();
+      std::string first = idle ? fmt::format("{} < {} ? share : {}", first_element(), p_.length, blocks) : "share";
+      text_ += fmt::format("  for (idx block = {}; block < {}; block += {}) {{\n", first, blocks, d_.parts);
       block = "block";
     }
     text_ += fmt::format("  idx row = {} * {} + LID(1);\n", block, d_.rows_per_group);
