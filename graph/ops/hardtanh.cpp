@@ -23,7 +23,7 @@ const OpDef hardtanh_op{
     .expr =
         [](In x, const Attrs& a) {
           double low = a.f("low"), high = a.f("high");
-          if (!(low < high)) throw invalid(fmt::format("hardtanh: low = {} must be below high = {}", low, high));
+          if (!(low <= high)) throw invalid(fmt::format("hardtanh: low = {} is above high = {}", low, high));
           return Exs{min(max(x[0], low), high)};
         },
     .vjp =

@@ -72,7 +72,8 @@ TEST(Exact, SumsFollowThePage) {
 }
 
 TEST(Exact, EveryDeviceProvesItself) {
-  for (const Device& d : test::devices_under_test()) EXPECT_NO_THROW(prove_exact(d, {})) << d.id;
+  for (const Device& d : test::devices_under_test())  // software devices compile for a minute: Exact.devices
+    if (d.kind != DeviceKind::software) EXPECT_NO_THROW(prove_exact(d, {})) << d.id;
 }
 
 TEST(Exact, OpsHaveTheBitsOfTheReference) {

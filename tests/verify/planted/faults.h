@@ -18,5 +18,8 @@ struct Work {
 void before(const std::string& fault, Work& w);
 /// Spoils its results.
 void after(const std::string& fault, Work& w);
+/// The same for exact numerics: what a compiler may do. "contraction" of products, "order" of sums, "division" by the
+/// reciprocal, "flush" of denormal results.
+void after_exact(const std::string& fault, Work& w);
 
 }  // namespace tutti::planted

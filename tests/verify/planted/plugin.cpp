@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "backends/reference/convert.h"
+#include "backends/reference/exact.h"
 #include "backends/reference/executable.h"
 #include "graph/eval.h"
 #include "sdk/plugin.h"
@@ -79,8 +80,9 @@ class PlantedExecutable : public sdk::Executable {
     Work w{n.op, n.label, {}, {}, bound_[k].attrs};
     for (uint32_t v : n.inputs) w.in.push_back(values_[v]);
     before(fault_, w);
-    w.out = evaluate(*bound_[k].op, w.in, w.attrs);
-    after(fault_, w);
+    bool exact = p_.numerics == TUTTI_EXACT;
+    w.out = exact ? reference::evaluate_exact(*bound_[k].op, w.in, w.attrs) : evaluate(*bound_[k].op, w.in, w.attrs);
+    exact ? after_exact(fault_, w) : after(fault_, w);
     if (fault_ == "stale" && n.op == "matmul" && n.label == "4") {
       std::swap(w.out, old_[k]);
       if (w.out.empty()) w.out = old_[k];
