@@ -29,6 +29,7 @@ void add_new_model(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 void add_parity(CLI::App& app, Action& action);
 void add_bisect(CLI::App& app, Action& action);
+void add_verify_run(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_conformance(CLI::App& app, Action& action);

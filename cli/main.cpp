@@ -168,6 +168,7 @@ int run(int argc, char** argv) {
   add_parity(app, action);
   add_bisect(app, action);
   add_replay(app, action);
+  add_verify_run(app, action);
   add_bench(app, action);
   add_conformance(app, action);
   add_plan(app, action);

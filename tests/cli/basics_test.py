@@ -23,6 +23,7 @@ OPTIONS = {
     "plan": [o for o in RUN_OPTIONS if o not in ("--fallback", "--epochs", "--steps")] + ["--no-eval", "--no-search"],
     "top": ["--watch", "--json"],
     "parity": ["--device", "--ops", "--case", "--record", "--against", "--html", "--model", "--seed", "--json"],
+    "verify-run": ["--device", "--quiet", "--json"],
     "bisect": ["--a", "--b", "--save", "--layers", "--seed", "--json"],
     "replay": ["--device", "--json"],
     "bench": ["--models", "--ops", "--device", "--precision", "--peer", "--report", "--csv", "--history", "--json"],

@@ -74,7 +74,7 @@ class Docs(harness.Case):
             case "bench": return [*words, "--device", device, "--quick", "--repetitions", "1", "--time", "0.05"], (0,)
             case "parity" if "--against" in words: return [*words, "--device", device], (0,)
             case "parity": return [*words, "--device", device, "--ops", "add", "--quick"], (0,)
-            case "export" | "inspect" | "compare": return words, (0,)  # of what a command before trained
+            case "export" | "inspect" | "compare" | "verify-run": return words, (0,)  # of what a command before trained
             case "doctor": return [*words, "--no-steps"], (0, 1)
             case "devices" | "ops": return words, (0,)
         self.fail(f"no small form of `tutti {' '.join(words)}` is known here")

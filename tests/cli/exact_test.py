@@ -35,6 +35,19 @@ class Exact(harness.Case):
         two = self.train("--resume", file, "--epochs", 2, "--device", "onednn")
         self.assertEqual(two["state_hash"], one)
 
+    def test_a_run_is_verified(self):
+        file = self.folder / "run.safetensors"
+        mlp = ["mlp", "--data", "synthetic:32:4:256:64", "--layers", "32,16,4", "--batch", 16, "--epochs", 2, "--seed", 7]
+        state = self.train(*mlp, "--numerics", "exact", "--device", "onednn", "--checkpoint", file)["state_hash"]
+        found = self.json("verify-run", file, "--device", "reference", "--quiet")
+        self.assertEqual((found["ok"], found["steps"], found["state_hash"], found["checkpoint_state_hash"]),
+                         (True, 32, state, state))
+        other = harness.tutti("verify-run", file, "--device", "onednn", "--lr", "0.002", "--quiet")
+        self.assertEqual(other.returncode, 1, other.stderr)
+        self.assertIn("other bits on onednn:0 after 32 steps: state ", other.stdout)
+        self.train(*mlp, "--device", "onednn", "--checkpoint", file)
+        self.fails(2, ["the run has numerics fast", "train with --numerics exact"], "verify-run", file)
+
     def test_fast_is_another_sum(self):
         fast = self.train("cnn", "--size", "tiny", "--steps", 8, "--device", "onednn")["state_hash"]
         self.assertNotEqual(fast, self.state("cnn", "--steps", 8, "--device", "onednn"))

@@ -16,7 +16,7 @@ RENDERED = [d for d in harness.usable_devices(slow=True) if d.startswith(("openc
 class Parity(harness.Case):
     def test_quick_json(self):
         document = self.json("parity", "--device", DEVICES, "--ops", "add,matmul,sum,relu", "--quick")
-        self.assertEqual(set(document), {"ok", "seed", "extent", "devices", "ops", "remarks", "partial"} | LISTS)
+        self.assertEqual(set(document), {"ok", "seed", "extent", "numerics", "devices", "ops", "remarks", "partial"} | LISTS)
         self.assertEqual(document["extent"], "quick")
         self.assertIs(document["ok"], True)
         self.assertEqual([o["op"] for o in document["ops"]], ["add", "matmul", "sum", "relu"])

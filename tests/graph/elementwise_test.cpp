@@ -243,7 +243,7 @@ TEST_F(ElementwiseFunctions, WrongInputsAreRefused) {
   EXPECT_THAT(error_from([&] { glu(x, 1); }).what(), HasSubstr("glu: axis 1 of [2, 3] must have an even size"));
   EXPECT_THAT(error_from([&] { swiglu(x.like(1), 0); }).what(), HasSubstr("must have an even size"));
   EXPECT_THAT(error_from([&] { div(x, x, "up"); }).what(), HasSubstr("rounding mode 'up'"));
-  EXPECT_THAT(error_from([&] { hardtanh(x, 1, 1); }).what(), HasSubstr("low = 1 must be below"));
+  EXPECT_THAT(error_from([&] { hardtanh(x, 2, 1); }).what(), HasSubstr("low = 2 is above high = 1"));
   EXPECT_THAT(error_from([&] {
                 prelu(x, feed("w", {2}, {0, 0}));
               }).what(),

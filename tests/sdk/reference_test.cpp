@@ -29,10 +29,11 @@ class Reference : public testing::Test {
     t->shutdown();
   }
 
-  std::map<uint32_t, std::string> declined(const RawProgram& p) {
+  std::map<uint32_t, std::string> declined(const RawProgram& p, uint32_t numerics = TUTTI_FAST) {
     std::map<uint32_t, std::string> reasons;
     std::vector<uint8_t> accepted(p.nodes.size(), 9);
     TuttiProgram raw = p.raw();
+    raw.numerics = numerics;
     TuttiSink sink = {&reasons, [](void* to, uint32_t node, const char* text) {
                         (*static_cast<std::map<uint32_t, std::string>*>(to))[node] = text;
                       }};
@@ -277,7 +278,11 @@ TEST_F(Reference, DeclinesWithAReason) {
   raw.numerics = TUTTI_EXACT;
   uint8_t accepted[2] = {9, 9};
   EXPECT_EQ(t->check(session, &raw, accepted, {}, &e), TUTTI_OK);
-  EXPECT_EQ(accepted[0] + accepted[1], 0);
+  EXPECT_EQ(accepted[0] + accepted[1], 2);
+  RawProgram decomposed;
+  uint32_t fed = decomposed.value(TUTTI_FEED, TUTTI_F32, {2, 3}, "x");
+  decomposed.node("softmax", {fed}, {decomposed.value(TUTTI_TEMP, TUTTI_F32, {2, 3})});
+  EXPECT_EQ(declined(decomposed, TUTTI_EXACT)[0], "'softmax' has no exact numerics");
 }
 
 TEST_F(Reference, TooLargeForTheMachine) {
