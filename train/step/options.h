@@ -72,6 +72,7 @@ struct TUTTI_API TrainerOptions {
   bool mixed = false;             ///< whether the ranks' devices differ; Trainer sets it
   bool keep_last = false;         ///< train on the last, smaller batch of an epoch too, with a program of its own
   bool balance = false;           ///< weights each class by samples / (classes * samples of the class) in training
+  bool exact = false;  ///< exact numerics: the same bits on every device (docs/EXACT.md); with Precision::f32
   uint64_t seed = 1;
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
@@ -85,7 +86,6 @@ struct TUTTI_API TrainerOptions {
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = {};                                  ///< for nodes that the device declines
   Precision precision = Precision::f32;
-  bool exact = false;  ///< exact numerics: the same bits on every device (docs/EXACT.md); with Precision::f32
   LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale overrides `initial`
   /// Profiles the kernels of some steps (train/run/profile.h). train() throws Error(declined) if the device cannot.
   std::shared_ptr<Profiler> profiler = {};
