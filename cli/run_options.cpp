@@ -337,6 +337,25 @@ OptionTexts RunOptions::effective_texts() const {
   return all;
 }
 
+int64_t RunOptions::steps_per_epoch(const data::Source& set) const {
+  return set.size() / trainer.batch + (trainer.keep_last && set.size() % trainer.batch != 0);
+}
+
+int64_t RunOptions::total_steps(const data::Source& set) const {
+  int64_t per_epoch = steps_per_epoch(set);
+  if (per_epoch == 0)
+    throw invalid_option("batch", trainer.batch,
+                         fmt::format("the training set of --data {} has {} samples", data, set.size()),
+                         fmt::format("--batch {} or less", set.size()));
+  // Parts are numbered with an i32, too.
+  const int64_t most = std::numeric_limits<int32_t>::max() / parts_of(trainer);
+  if (steps > most || (steps == 0 && epochs > most / per_epoch))
+    throw invalid(fmt::format("{}: more than 2^31 - 1 steps",
+                              steps > 0 ? fmt::format("--steps {}", steps) : fmt::format("--epochs {}", epochs)),
+                  "use fewer");
+  return steps > 0 ? steps : epochs * per_epoch;
+}
+
 TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   const ModelSize& size = definition().size(model_values.size);
   TrainerOptions t = trainer;

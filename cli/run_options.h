@@ -92,6 +92,9 @@ struct RunOptions {
   std::unique_ptr<data::Tokenizer> open_tokenizer() const;
   /// The weights file of --init; "" if --init is a random initialization.
   std::string weights_file() const;
+  int64_t steps_per_epoch(const data::Source& set) const;
+  /// Total steps of a run from its beginning. Throws Error(invalid) for a batch larger than the set, and for too many.
+  int64_t total_steps(const data::Source& set) const;
   /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
   /// Throws Error(invalid) if the model has fewer blocks than --recompute names; `verbose`: prints to stderr if "all"

@@ -117,7 +117,7 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
     none.stopped = none.failed = true;
     none.samples_per_second = last.samples_per_second;
     if (page.asked() && trainer.steps() > 0)
-      page.write(document(device, trainer, steps_per_epoch(*data.train), none), fmt::format("failed: {}", e.what()),
+      page.write(document(device, trainer, run.steps_per_epoch(*data.train), none), fmt::format("failed: {}", e.what()),
                  trainer, run);
     bool too_large = e.code == Code::no_memory && device.memory_free > 0 && trainer.steps() == 0;
     const data::Source* test = no_eval ? nullptr : data.test.get();
@@ -133,7 +133,7 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
 
 int TrainCommand::summarize_model() {
   data::Sources data = run.read_data();
-  Programs programs(run.make_task(*data.train), run.trainer_options(total_steps(*data.train)));
+  Programs programs(run.make_task(*data.train), run.trainer_options(run.total_steps(*data.train)));
   return print_summary(summarize(programs, form_of(*data.train, "train", false), run.trainer.batch), json);
 }
 
@@ -158,7 +158,7 @@ int TrainCommand::operator()() try {
   Device device = select_device(ranks.device(run.device));
   if (!quiet) print_lost_plugins();
   data::Sources data = run.read_data();
-  int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
+  int64_t total = run.total_steps(*data.train), per_epoch = run.steps_per_epoch(*data.train);
   if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
   run.check_recompute(*data.train, !quiet);

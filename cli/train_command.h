@@ -64,9 +64,6 @@ struct TrainCommand {
   void check_overfit() const;
   /// Writes the outputs of --adapters and --merged.
   void save_weights(Trainer& trainer, const data::Source& set);
-  int64_t steps_per_epoch(const data::Source& set) const;
-  /// Total steps of a run from its beginning.
-  int64_t total_steps(const data::Source& set) const;
   /// Resumes from the checkpoint of --resume; returns the total number of steps, including earlier ones.
   int64_t take_up(Trainer& trainer, const data::Source& set);
   std::string resume_command() const;

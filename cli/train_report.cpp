@@ -110,7 +110,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
 }
 
 int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o) {
-  nlohmann::ordered_json out = document(device, trainer, steps_per_epoch(*data.train), o);
+  nlohmann::ordered_json out = document(device, trainer, run.steps_per_epoch(*data.train), o);
   if (!ranks.writes()) return o.stopped ? stopped : done;
   if (const std::string file = settings.log_dir + "/run.json"; !settings.log_dir.empty())
     try_write_target({"--log-dir", &file}, json_text(out));

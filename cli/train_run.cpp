@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "cli/hf_output.h"
 #include "cli/metrics.h"
@@ -26,25 +25,6 @@ std::string score_text(const EvalResult& score) {
 }
 
 }  // namespace
-
-int64_t TrainCommand::steps_per_epoch(const data::Source& set) const {
-  return set.size() / run.trainer.batch + (run.trainer.keep_last && set.size() % run.trainer.batch != 0);
-}
-
-int64_t TrainCommand::total_steps(const data::Source& set) const {
-  int64_t per_epoch = steps_per_epoch(set);
-  if (per_epoch == 0)
-    throw invalid_option("batch", run.trainer.batch,
-                         fmt::format("the training set of --data {} has {} samples", run.data, set.size()),
-                         fmt::format("--batch {} or less", set.size()));
-  // Parts are numbered with an i32, too.
-  const int64_t most = std::numeric_limits<int32_t>::max() / parts_of(run.trainer);
-  if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
-    throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
-                                                                            : fmt::format("--epochs {}", run.epochs)),
-                  "use fewer");
-  return run.steps > 0 ? run.steps : run.epochs * per_epoch;
-}
 
 int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
   trainer.load(resume);

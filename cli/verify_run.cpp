@@ -28,11 +28,6 @@ struct VerifyRunCommand {
                     "verify a run with another schedule");
   }
 
-  TrainerOptions options(const data::Source& set) const {
-    int64_t per_epoch = set.size() / run.trainer.batch + (run.trainer.keep_last && set.size() % run.trainer.batch != 0);
-    return run.trainer_options(run.steps > 0 ? run.steps : run.epochs * per_epoch);
-  }
-
   int operator()() {
     run.restore(file);
     run.validate();
@@ -41,7 +36,7 @@ struct VerifyRunCommand {
     print_lost_plugins();
     data::Sources data = run.read_data();
     Task task = run.make_task(*data.train);
-    TrainerOptions how = options(*data.train);
+    TrainerOptions how = run.trainer_options(run.total_steps(*data.train));
     how.forms = run.weight_forms(file);
     int64_t steps = 0;
     std::string saved;

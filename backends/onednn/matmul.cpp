@@ -128,9 +128,9 @@ KernelPtr make_exact(const NodeView& c) {
       product.scratch_bytes());
 }
 
-const Entry entries[] = {{"kernels exact matmul", "matmul", declines_exact, make_exact, {.exact = true}},
-                         {"onednn matmul", "matmul", declines, make, {.bias = true}},
-                         {"onednn matmul in f32", "matmul", declines_wide, make_wide}};
+const Entry entries[] = {{"onednn matmul", "matmul", declines, make, {.bias = true}},
+                         {"onednn matmul in f32", "matmul", declines_wide, make_wide},
+                         {"kernels exact matmul", "matmul", declines_exact, make_exact, {.exact = true}}};
 
 }  // namespace
 

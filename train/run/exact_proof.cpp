@@ -157,16 +157,6 @@ std::string difference(const HostTensor& got, const HostTensor& want) {
   return "";
 }
 
-HostTensors results(const Device& device, const std::map<std::string, std::string>& options, const Case& c) {
-  Runner runner(device, options);
-  auto compiled = runner.compile(c.graph);
-  compiled->prepare();
-  runner.wait(compiled->run(c.inputs));
-  HostTensors all;
-  for (const State& s : c.graph.states()) all.emplace(s.name, runner.read(s.name));
-  return all;
-}
-
 /// The cache's key of a proof: what it depends on.
 std::string key_of(const Device& d) {
   uint64_t plugins = fnv1a(nullptr, 0);
@@ -192,7 +182,8 @@ void prove_exact(const Device& device, const std::map<std::string, std::string>&
   for (void (*add)(Case&) : {elementwise, sums, models}) {
     Case c;
     add(c);
-    HostTensors want = results(reference, {{"numerics", "exact"}}, c), got = results(device, exact, c);
+    HostTensors want = run(c.graph, reference, c.inputs, {{"numerics", "exact"}});
+    HostTensors got = run(c.graph, device, c.inputs, exact);
     for (const State& s : c.graph.states())
       if (std::string why = difference(got.at(s.name), want.at(s.name)); !why.empty())
         throw Error(Code::declined, fmt::format("{}: its numerics are not exact: {}: {}", device.id, s.name, why),

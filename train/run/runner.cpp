@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
+#include "train/run/exact_proof.h"
 #include "train/run/profile.h"
 #include "train/run/reference.h"
 
@@ -256,7 +257,10 @@ bool Runner::open_candidate() {
     try {
       if (auto why = Registry::instance().try_open(device); !why.empty()) throw Error(Code::internal, why);
       std::map<std::string, std::string> options;
-      if (places_[0]->session.numerics() == TUTTI_EXACT) options["numerics"] = "exact";
+      if (places_[0]->session.numerics() == TUTTI_EXACT) {
+        options["numerics"] = "exact";
+        prove_exact(device, options);
+      }
       places_.push_back(std::make_unique<Place>(device, options));
       return true;
     } catch (const Error& e) {
@@ -309,8 +313,9 @@ std::pair<TensorType, TuttiNativeState> Runner::native(const std::string& state)
   return {at->second, home(state).native(state)};
 }
 
-HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs) {
-  Runner runner(device);
+HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs,
+                const std::map<std::string, std::string>& options) {
+  Runner runner(device, options);
   std::unique_ptr<CompiledGraph> compiled = runner.compile(g);
   compiled->prepare();
   HostTensors feeds = inputs;

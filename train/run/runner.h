@@ -134,6 +134,8 @@ class TUTTI_API Runner {
 /// Runs a graph once on a device. `inputs` contains every feed, and states that should not start as zero. Returns every
 /// state after the run, including outputs (states without a previous value). Throws Error for an input that is unknown
 /// to the graph, missing, or of another type, and Error(declined) like Runner::compile.
-TUTTI_API HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs);
+/// `options` are those of the session.
+TUTTI_API HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs,
+                          const std::map<std::string, std::string>& options = {});
 
 }  // namespace tutti
