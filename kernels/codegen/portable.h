@@ -85,7 +85,7 @@ struct RowProgram {
 };
 constexpr size_t most_row_folds = 16;    ///< of one program: each takes shared memory
 constexpr size_t most_column_folds = 8;  ///< each takes registers
-/// Whether the target has kernels for rows of this number and length; `folds`, `columns`: with instr::fold, ::column.
+/// Whether the target has kernels for rows of this number and length; `folds`, `columns`: of the program.
 bool runs_rows(const Target&, int64_t rows, int64_t length, bool folds, bool columns);
 /// One kernel; a row is the work of a group of work-items or of part of one. INPUT a = in[a], RESULT b = out[b].
 /// Reductions are f32 (integers wrap; columns: floats only), in a fixed tree. Outputs may share memory as those of

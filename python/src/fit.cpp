@@ -152,7 +152,7 @@ class PyObserver : public RunObserver {
     WithGil gil;
     front_.attr("progress")(p.step_in_epoch, p.loss);
   }
-  void norms(Norms n) override {
+  void norms(const Norms& n) override {
     WithGil gil;
     front_.attr("norms")(n.step, n.gradient, n.weight);
   }

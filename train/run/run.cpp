@@ -287,7 +287,7 @@ RunResult Run::train(Trainer& trainer, Passes& passes, const data::Source* test,
 }
 
 void Run::log_steps(Trainer& trainer, const Progress& p, RunObserver& observer) {
-  std::vector<Norms> norms = trainer.take_norms();
+  const std::vector<Norms> norms = trainer.take_norms();
   const bool logs = impl_->logs();
   if (logs || observer.reads_steps()) {
     auto memory = static_cast<double>(trainer.peak_bytes());
@@ -303,12 +303,12 @@ void Run::log_steps(Trainer& trainer, const Progress& p, RunObserver& observer) 
       if (logs) impl_->log->step(step + 1, scalars);
     }
   }
-  for (Norms& n : norms) {
+  for (const Norms& n : norms) {
     Scalars scalars;
     for (const auto& [name, x] : n.gradient) scalars.emplace("grad_norm/" + name, x);
     for (const auto& [name, x] : n.weight) scalars.emplace("weight_norm/" + name, x);
     if (logs && impl_->settings.norms) impl_->log->norms(n.step, scalars);
-    observer.norms(std::move(n));
+    observer.norms(n);
   }
   if (logs) impl_->report_log(observer);
 }

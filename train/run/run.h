@@ -103,7 +103,7 @@ class TUTTI_API RunObserver {
   virtual bool reads_steps() const { return false; }
   /// Once for every step, from 1, after its loss was read: "loss", "learning_rate", …
   virtual void step(int64_t /*step*/, const std::map<std::string, double>& /*scalars*/) {}
-  virtual void norms(Norms /*norms*/) {}
+  virtual void norms(const Norms& /*norms*/) {}
   virtual void epoch(const EpochResult& /*epoch*/) {}
   virtual void warn(const std::string& /*text*/) {}
   /// For checkpoints.
