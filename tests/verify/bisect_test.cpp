@@ -8,6 +8,7 @@
 #include "tests/runtime/plugin_folder.h"
 #include "tests/support/require.h"
 #include "verify/bisect/bisect.h"
+#include "verify/bisect/bisect_exact.h"
 
 namespace tutti::test {
 namespace {
@@ -126,6 +127,27 @@ TEST(Bisect, TheSecondDeviceMayBeWrongOrBoth) {
   r = bisect::bisect(wrong, wrong, cnn());
   ASSERT_EQ(r.findings.size(), 2u);
   EXPECT_FALSE(r.findings[0].other->ok);
+}
+
+/// A quotient, and denormals within the step.
+struct Fragile {
+  static Value forward(nn::Builder&, Value x) {
+    Value quotient = x / (x * x + 3.0);
+    return quotient * 0x1p-100 * 0x1p-30 * 0x1p100 * 0x1p30;
+  }
+};
+
+TEST(Bisect, ExactNamesADivisionAndFlushedDenormals) {
+  bisect::BisectOptions o = cnn();
+  o.task = classification(nn::Sequential{nn::Flatten(), nn::Linear(16), Fragile(), nn::Linear(4)});
+  for (const auto& [fault, op] : {std::pair{"division", "div"}, {"flush", "mul"}}) {
+    bisect::ExactResult r = bisect::bisect_exact(select_device("reference:0"), Planted::with(fault), o);
+    ASSERT_TRUE(r.finding) << fault;
+    EXPECT_EQ(r.finding->blamed.op->name, op);
+    EXPECT_EQ(r.finding->blamed.label, "2") << fault;
+    EXPECT_EQ(r.finding->wrong, 1u) << fault;
+  }
+  EXPECT_FALSE(bisect::bisect_exact(select_device("reference:0"), Planted::with("none"), o).finding);
 }
 
 TEST(Bisect, ADeclinedNodeIsNamed) {
