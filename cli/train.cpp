@@ -170,7 +170,7 @@ int TrainCommand::operator()() try {
   else
     total = take_up(trainer, *data.train);
   if (!ranks.alone()) {
-    ranks.agree(common(options, total), *data.train, trainer);
+    ranks.agree(common(options, total), *data.train, options, trainer);
     trainer.prepare(*data.train);
     ranks.agree(begun(trainer));
   }

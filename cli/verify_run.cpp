@@ -7,6 +7,7 @@
 #include "cli/run_options.h"
 #include "cli/signals.h"
 #include "core/base/option_text.h"
+#include "train/run/saved_states.h"
 
 namespace tutti::cli {
 namespace {
@@ -38,54 +39,80 @@ struct VerifyRunCommand {
     Task task = run.make_task(*data.train);
     TrainerOptions how = run.trainer_options(run.total_steps(*data.train));
     how.forms = run.weight_forms(file);
-    int64_t steps = 0;
-    std::string saved;
+    SavedStates saved;
     {
       Trainer trainer(device, task, how);
       trainer.load(file);
+      saved = read_saved_states(trainer.loaded().metadata, file);
       trainer.prepare(*data.train);
-      steps = trainer.steps();
-      saved = trainer.state_hash();
+      saved[trainer.steps()] = trainer.state_hash();  // of the tensors, whatever the metadata says
       how.seed = trainer.seed();
     }
     Trainer trainer(device, task, how);
     run.start(trainer, *data.train);
     trainer.prepare(*data.train);
+    SavedStates found = retrain(trainer, *data.train, saved);
+    if (found.empty() || (found.size() < saved.size() && agree(found, saved))) {
+      print_err("partial: stopped by a signal after {} of {} steps, {} of {} saves compared\n", trainer.steps(),
+                saved.rbegin()->first, found.size(), saved.size());
+      return cut_off;
+    }
+    return report(device, found, saved);
+  }
+
+  /// The states at these saves, up to the first that differs or a signal.
+  SavedStates retrain(Trainer& trainer, const data::Source& set, const SavedStates& saved) const {
+    const int64_t steps = saved.rbegin()->first;
+    const Device& device = trainer.device();
     ProgressLine progress(steps, run.epochs, run.trainer.batch, quiet);
     progress.print(fmt::format("{}: {} ({}), {} steps again", device.id, device.name, device.reason, steps));
     catch_signals();
-    while (trainer.steps() < steps && !interrupted())
-      trainer.train(*data.train, steps - trainer.steps(), [&](const Progress& p) {
-        progress.show(p);
-        return !interrupted();
-      });
+    SavedStates found;
+    for (const auto& [step, hash] : saved) {
+      while (trainer.steps() < step && !interrupted())
+        trainer.train(set, step - trainer.steps(), [&](const Progress& p) {
+          progress.show(p);
+          return !interrupted();
+        });
+      if (trainer.steps() < step) break;
+      if ((found[step] = trainer.state_hash()) != hash) break;
+    }
     progress.clear();
     release_signals();
-    if (trainer.steps() < steps) {
-      print_err("partial: stopped by a signal after {} of {} steps\n", trainer.steps(), steps);
-      return cut_off;
-    }
-    return report(device, trainer, steps, saved);
+    return found;
   }
 
-  int report(const Device& device, Trainer& trainer, int64_t steps, const std::string& saved) const {
-    std::string hash = trainer.state_hash();
-    bool same = hash == saved;
-    if (json)
+  /// Whether the last state found is the one saved.
+  static bool agree(const SavedStates& found, const SavedStates& saved) {
+    return found.rbegin()->second == saved.at(found.rbegin()->first);
+  }
+
+  int report(const Device& device, const SavedStates& found, const SavedStates& saved) const {
+    const auto& [step, hash] = *found.rbegin();
+    const bool same = agree(found, saved);
+    if (json) {
+      auto saves = nlohmann::ordered_json::array();
+      for (const auto& [at, state] : found)
+        saves.push_back({{"step", at}, {"state_hash", state}, {"checkpoint_state_hash", saved.at(at)}});
       print_json({{"ok", same},
                   {"checkpoint", file},
                   {"model", run.model},
                   {"device", device.id},
-                  {"steps", steps},
+                  {"steps", step},
                   {"state_hash", hash},
-                  {"checkpoint_state_hash", saved}});
-    else if (same)
-      print_out("{}: the same bits on {} after {} steps: state {}\n", file, device.id, steps, hash);
-    else
+                  {"checkpoint_state_hash", saved.at(step)},
+                  {"saves", std::move(saves)}});
+    } else if (same) {
+      print_out("{}: the same bits on {} after {} steps ({}): state {}\n", file, device.id, step,
+                found.size() == 1 ? "1 save" : fmt::format("{} saves", found.size()), hash);
+    } else {
+      std::string before = "from the first save on";
+      if (found.size() > 1) before = fmt::format("the same after {}", std::prev(found.end(), 2)->first);
       print_out(
-          "{}: other bits on {} after {} steps: state {}, the checkpoint has {}\n  `tutti bisect --numerics exact` "
-          "finds the node\n",
-          file, device.id, steps, hash, saved);
+          "{}: other bits on {} after {} steps ({}): state {}, the run had {}\n  `tutti bisect --numerics exact` finds "
+          "the node\n",
+          file, device.id, step, before, hash, saved.at(step));
+    }
     return same ? done : stopped;
   }
 };

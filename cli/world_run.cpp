@@ -76,12 +76,13 @@ std::string WorldRun::device(const std::string& list) const {
   return names[static_cast<size_t>(world_->rank())];
 }
 
-void WorldRun::agree(Settings settings, const data::Source& data, const Trainer& trainer) {
+void WorldRun::agree(Settings settings, const data::Source& data, const TrainerOptions& options,
+                     const Trainer& trainer) {
   if (alone()) return;
   devices_ = world_->gather(trainer.device().id);
   settings.emplace_back("version", TUTTI_VERSION);
   settings.emplace_back("data", fmt::format("{}, {} samples, {}", data.name, data.size(), data::fingerprint(data)));
-  if (!trainer.mixed()) settings.emplace_back("CPUs", std::to_string(cpus_));
+  if (!trainer.mixed() && !options.exact) settings.emplace_back("CPUs", std::to_string(cpus_));
   settings.emplace_back("world-timeout", fmt::format("{}", timeout_));
   tutti::agree(*world_, settings);
 }

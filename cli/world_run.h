@@ -27,8 +27,8 @@ class WorldRun {
   /// This rank's of --device, which may be a list of one per rank. Throws Error(invalid) for one of another length.
   std::string device(const std::string& list) const;
   /// Throws Error(invalid) listing what differs between ranks; `data`: of the training. Devices may differ, and if they
-  /// do, the number of CPUs too.
-  void agree(Settings settings, const data::Source& data, const Trainer& trainer);
+  /// do, or with exact numerics, the number of CPUs too.
+  void agree(Settings settings, const data::Source& data, const TrainerOptions& options, const Trainer& trainer);
   void agree(const Settings& settings);
   /// ", one of 4 ranks": for the line that names the device; "" for one process.
   std::string text(const Trainer& trainer) const;

@@ -42,9 +42,15 @@ class Exact(harness.Case):
         found = self.json("verify-run", file, "--device", "reference", "--quiet")
         self.assertEqual((found["ok"], found["steps"], found["state_hash"], found["checkpoint_state_hash"]),
                          (True, 32, state, state))
+        self.assertEqual([save["step"] for save in found["saves"]], [16, 32])
         other = harness.tutti("verify-run", file, "--device", "onednn", "--lr", "0.002", "--quiet")
         self.assertEqual(other.returncode, 1, other.stderr)
-        self.assertIn("other bits on onednn:0 after 32 steps: state ", other.stdout)
+        self.assertIn("other bits on onednn:0 after 16 steps (from the first save on): state ", other.stdout)
+        late = self.folder / "late.safetensors"  # resumed with another learning rate: only its first saves agree
+        self.train("--resume", file, "--epochs", 3, "--lr", "0.002", "--device", "onednn", "--save-every", 4, "--checkpoint", late)
+        other = harness.tutti("verify-run", late, "--device", "onednn", "--lr", "0.001", "--quiet")
+        self.assertEqual(other.returncode, 1, other.stderr)
+        self.assertIn("other bits on onednn:0 after 36 steps (the same after 32): state ", other.stdout)
         self.train(*mlp, "--device", "onednn", "--checkpoint", file)
         self.fails(2, ["the run has numerics fast", "train with --numerics exact"], "verify-run", file)
 

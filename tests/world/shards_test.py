@@ -97,8 +97,15 @@ class Mixed(ranks.Case):
         last = self.trained(2, "--resume", "run", *both, "--steps", "6")
         self.assertEqual(last["state_hash"], whole["state_hash"])
 
+    def test_exact_numerics_need_no_owner(self):
+        args = [*ranks.MLP, "--steps", "20", "--reduce", "ordered", "--numerics", "exact"]
+        one = self.trained(1, *args, "--accumulate", "2", "--device", "onednn", "--threads", "1")
+        both = self.trained(2, *args, "--device", "onednn,reference")
+        self.assertEqual((both["state_hash"], both["losses"]), (one["state_hash"], one["losses"]))
+        self.assertEqual(both["world"]["shard"], "none")
+
     def test_an_order_needs_equal_devices(self):
-        self.refused(["--reduce ordered", "devices differ"],
+        self.refused(["--reduce ordered", "devices differ", "--numerics exact"],
                      (2, *ranks.MLP, "--device", "onednn,reference", "--steps", "2", "--reduce", "ordered"))
 
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <set>
 
-#include "core/base/hash.h"
 #include "core/world/world.h"
 #include "data/augment.h"
 #include "data/files/checkpoint.h"
@@ -25,6 +24,7 @@
 #include "train/run/plan.h"
 #include "train/run/profile.h"
 #include "train/run/resume.h"
+#include "train/run/saved_states.h"
 #include "train/run/shards.h"
 #include "train/step/summary.h"
 
@@ -38,11 +38,12 @@ double seconds_since(Clock::time_point t) { return std::chrono::duration<double>
 constexpr double read_interval = 0.1;  // seconds between two reads of the losses
 
 /// Options for this device among those of the other ranks. If they differ, parameters have owners: replicas that
-/// compute the same update on different devices would drift apart.
+/// compute the same update on different devices would drift apart, unless they have the same bits.
 TrainerOptions among_ranks(const Device& device, TrainerOptions options) {
   if (!options.world) return options;
   std::vector<std::string> devices = options.world->gather(device.plugin + "\n" + device.name);
-  options.mixed = std::ranges::count(devices, devices[0]) != std::ssize(devices);
+  const bool same_bits = options.exact && options.reduce == "ordered";
+  options.mixed = !same_bits && std::ranges::count(devices, devices[0]) != std::ssize(devices);
   if (options.mixed) options.shard = "optimizer";
   return options;
 }
@@ -77,6 +78,7 @@ struct Trainer::Impl {
   std::vector<double> step_seconds;
   double train_seconds = 0, waited_seconds = 0;  // in train(); the part spent waiting for data
   Loaded loaded;
+  SavedStates saved_states;  // of exact numerics
 
   bool stepped() const { return step != first_step; }
 
@@ -338,11 +340,13 @@ bool Trainer::mixed() const { return impl_->options.mixed; }
 Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string, std::string>& metadata) {
   if (impl_->failed) throw *impl_->failed;
   Checkpoint c{{}, metadata};
+  StateHash hash;
   try {
     impl_->model.each_kept(impl_->stepped(), [&](const std::string& name, HostTensor t) {
       if (double x = first_not_finite(t); !std::isfinite(x))
         throw NotFinite(steps(), fmt::format("'{}' is {} after step {}: {} was not written", name,
                                              not_finite_in_words(x), steps(), path));
+      if (impl_->options.exact) hash.add(name, t);
       if (rank_of(impl_->options) == 0) c.tensors.emplace(name, std::move(t));
     });
   } catch (const NotFinite& e) {
@@ -358,6 +362,10 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
   if (impl_->options.reduce == "ordered") c.metadata["ordered_parts"] = std::to_string(parts_of(impl_->options));
   if (impl_->options.normalise) c.metadata["normalise"] = impl_->options.normalise->text();
   if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
+  if (impl_->options.exact) {
+    add_saved_state(impl_->saved_states, steps(), hash.text());
+    c.metadata["saved_states"] = to_text(impl_->saved_states);
+  }
   return c;
 }
 
@@ -381,6 +389,7 @@ void Trainer::load(const std::string& path) {
   impl_->each_count(impl_->position, [](int64_t& count, int64_t ranks) { count /= ranks; });
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
+  impl_->saved_states = read_saved_states(c.metadata, path);
   impl_->loaded = {path, c.metadata};
   impl_->model.load(std::move(c));
 }
@@ -474,12 +483,10 @@ void Trainer::check_memory() { impl_->model.runner.check_memory(); }
 uint64_t Trainer::planned_bytes() const { return impl_->model.runner.planned_bytes(); }
 
 std::string Trainer::state_hash() {
-  uint64_t h = fnv1a(nullptr, 0);
-  impl_->model.each_kept(impl_->stepped(), [&](const std::string& name, const HostTensor& tensor) {
-    h = fnv1a(name.data(), name.size(), h);
-    h = fnv1a(tensor.bytes.data(), tensor.bytes.size(), h);
-  });
-  return fmt::format("{:016x}", h);
+  StateHash hash;
+  impl_->model.each_kept(impl_->stepped(),
+                         [&](const std::string& name, const HostTensor& tensor) { hash.add(name, tensor); });
+  return hash.text();
 }
 
 std::vector<float> Trainer::read_state(const std::string& name) {

@@ -111,7 +111,7 @@ class TUTTI_API Trainer {
 
   /// Whether ranks share the optimizer state. All of them must then call save(), snapshot() and state_hash().
   bool sharded() const;
-  bool mixed() const;  ///< whether the ranks' devices differ
+  bool mixed() const;  ///< whether the ranks' devices round differently
   /// Writes parameters, optimizer state, step, seed and loss scale as safetensors, with `metadata`. If one of them
   /// holds NaN or infinity, throws NotFinite and keeps an older file. Of several ranks, rank 0 writes.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {});

@@ -43,8 +43,9 @@ void check_shard(const TrainerOptions& o) {
                       ": an update of one's own may need all parameters",
                   o.mixed ? "use equal devices, or an optimizer of Tutti's" : option_text("shard", "none"));
   if (o.mixed && o.reduce == "ordered")
-    throw invalid_option("reduce", o.reduce, "the ranks' devices differ, and round differently",
-                         "use equal devices, or " + option_text("reduce", "fast"));
+    throw invalid_option(
+        "reduce", o.reduce, "the ranks' devices differ, and round differently",
+        "use equal devices, " + option_text("numerics", "exact") + ", or " + option_text("reduce", "fast"));
 }
 
 std::vector<TrainerOption> data_records() {

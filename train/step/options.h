@@ -69,7 +69,7 @@ struct TUTTI_API TrainerOptions {
   /// Whether the sets that a rank hands to train() are its own: a step takes batch / ranks samples from each.
   bool local_batches = false;
   bool local_evaluation = false;  ///< whether each rank evaluates the sets handed to it by itself
-  bool mixed = false;             ///< whether the ranks' devices differ; Trainer sets it
+  bool mixed = false;             ///< whether the ranks' devices round differently; Trainer sets it
   bool keep_last = false;         ///< train on the last, smaller batch of an epoch too, with a program of its own
   bool balance = false;           ///< weights each class by samples / (classes * samples of the class) in training
   bool exact = false;  ///< exact numerics: the same bits on every device (docs/EXACT.md); with Precision::f32
