@@ -1,5 +1,7 @@
 // Shared by the reduction ops: attributes, shapes and iteration over elements.
 #pragma once
+#include <functional>
+
 #include "core/geometry/reduction.h"
 #include "graph/op.h"
 

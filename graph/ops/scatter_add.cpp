@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/geometry/index.h"
 #include "graph/op.h"
 #include "graph/ops/gather.h"

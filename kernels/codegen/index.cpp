@@ -144,7 +144,7 @@ LaunchList random_bits(const Target& t, int64_t n, uint32_t stream) {
   k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
   k.set("STREAM", static_cast<int32_t>(stream));
   k.set("TOTAL", n);
-  k.elements = static_cast<uint64_t>(n) + 4 * k.local[0];  // the last group counts blocks beyond the end
+  k.elements = static_cast<uint64_t>(n) + 4ull * k.local[0];  // the last group counts blocks beyond the end
   return {{launch(t, std::move(k), ceil_div(n, 4), {0, 1, 2})}, {}};
 }
 

@@ -86,7 +86,7 @@ std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
         piece = std::clamp<int64_t>(ceil_div(s.r, want), 4096, 65536);
         piece = within_rounds(t, align_up(piece, 16), group_size(t));  // a multiple of vector loads
       } else {
-        int64_t items = t.cpu_like ? std::max<int64_t>(64, 16 * t.compute_units) : 16384;
+        int64_t items = t.cpu_like ? std::max<int64_t>(64, int64_t{16} * t.compute_units) : 16384;
         int64_t want = ceil_div(items, outputs);
         piece = std::clamp<int64_t>(ceil_div(s.r, want), t.cpu_like ? 256 : 32, 2048);
         piece = within_rounds(t, align_up(piece, 4), 2);
@@ -127,7 +127,7 @@ Chosen warps(const Target& t, const Step& step, const Types& types) {
   int64_t lanes = widest_lanes(t, size_of(types.from));
   if (step.s.a > 1 && step.s.r % lanes != 0) lanes = 1;  // rows are not aligned
   uint32_t most = std::min(t.max_local, 256u);
-  bool one = step.piece <= 32 * 32 || most < 64;  // one warp per result
+  bool one = step.piece <= 1024 || most < 64;  // one warp per result
   k.local = {one ? power_of_two(std::min(most, 128u)) : power_of_two(most), 1, 1};
   int64_t span = one ? 32 : k.local[0];
   std::vector<std::string> values;
@@ -177,7 +177,8 @@ Chosen apart(const Target& t, const Step& step, const Types& types) {
   k.set("B", s.b);
   uint32_t local = quads && results < 1024 ? 8 : t.cpu_like && !quads && (s.b == 1 || columns) ? 1 : 64;
   k.local = {std::min(local, t.max_local), 1, 1};
-  return {std::move(k), ceil_div(results, k.local[0]), results};
+  const int64_t groups = ceil_div(results, k.local[0]);
+  return {std::move(k), groups, results};
 }
 
 /// One work-item per result, in the order of exact numerics.
@@ -185,7 +186,8 @@ Chosen in_lanes(const Target& t, const Step& step) {
   Kernel k = portable("reduce_exact");
   k.set("B", step.s.b);
   k.local = {std::min(t.cpu_like && step.results() < 1024 ? 8u : 64u, t.max_local), 1, 1};
-  return {std::move(k), ceil_div(step.results(), k.local[0]), step.results()};
+  const int64_t groups = ceil_div(step.results(), k.local[0]);
+  return {std::move(k), groups, step.results()};
 }
 
 /// Columns of rows are folded by a row program: its groups fill a GPU, and one launch finishes.
