@@ -65,7 +65,7 @@ Value MultiheadAttention::forward(Builder& b, Value x) const {
   Values parts = split(qkv, width, 1);
   AttentionOptions o{
       .dropout = b.training() ? options_.dropout : 0, .seed = b.seed(), .step = b.step(), .stream = b.stream()};
-  if (b.position() && !options_.causal)
+  if (b.cache() && !options_.causal)
     throw invalid(
         "MultiheadAttention without a causal mask cannot generate token by token, because each token attends to later "
         "tokens",
@@ -82,9 +82,10 @@ std::string MultiheadAttention::describe() const {
 
 Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o, const CausalOptions& causal) {
   Graph& g = b.graph();
-  const int64_t count = q.shape()[2], context = b.position() ? b.context() : count;
+  const KvCache* cache = b.cache();
+  const int64_t count = q.shape()[2], context = cache ? cache->context() : count;
   const bool windowed = causal.window > 0 && causal.window < context;
-  if (!b.position() && !windowed && causal.cap == 0) {
+  if (!cache && !windowed && causal.cap == 0) {
     o.causal = true;
     return attention(q, k, v, o);
   }
@@ -93,15 +94,15 @@ Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o
   Value mask = less_equal(columns, rows);
   if (windowed) mask = logical_and(mask, less(rows - static_cast<double>(causal.window), columns));
   o.mask = reshape(mask, {1, 1, count, context});
-  if (b.position()) {
-    Value offset = place - b.position();
+  if (cache) {
+    Value offset = place - cache->position();
     Value now = logical_and(less_equal(offset.like(0), offset), less(offset, offset.like(static_cast<double>(count))));
     now = reshape(now, {1, 1, context, 1});
     auto with_earlier = [&](const char* name, Value x) {
       Shape all = x.shape();
       all[2] = context;
-      Value y = select(now, gather(x, offset, 2), b.cache_get(name, {x.dtype(), all}));
-      b.cache_put(name, y);
+      Value y = select(now, gather(x, offset, 2), cache->get(b.full(name), {x.dtype(), all}));
+      cache->put(b.full(name), y);
       return y;
     };
     k = with_earlier("keys", k);

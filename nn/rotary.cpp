@@ -83,8 +83,8 @@ Value Rotary::forward(Builder& b, Value x) const {
   if (scaling == Scaling::none && n == s[3] && magnitude == 1)
     return rotary(x, {.base = base, .positions = b.positions(s[2])});
   int64_t length = s[2];
-  if (b.position()) {
-    length = b.context();
+  if (b.cache()) {
+    length = b.cache()->context();
     const bool changes = scaling == Scaling::dynamic || (scaling == Scaling::longrope && short_factors != long_factors);
     if (changes && length > original)
       throw invalid(fmt::format("the model rotates positions differently in sequences of more than {} tokens, so it "

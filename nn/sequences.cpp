@@ -38,7 +38,7 @@ std::vector<RecurrentWeights> weights_of(Builder& b, int64_t gates, int64_t inpu
 }
 
 RecurrentOptions options_of(Builder& b, Value x, const RecurrentModuleOptions& o, Value lengths) {
-  if (b.last() && x.shape()[1] > 1) lengths = broadcast(reshape(b.last() + 1, {1}), {x.shape()[0]});
+  if (b.cache() && x.shape()[1] > 1) lengths = broadcast(reshape(b.cache()->last() + 1, {1}), {x.shape()[0]});
   return {.bidirectional = o.bidirectional,
           .batch_first = true,
           .lengths = lengths,
@@ -50,11 +50,12 @@ RecurrentOptions options_of(Builder& b, Value x, const RecurrentModuleOptions& o
 
 /// The final states for the previous tokens, [layers, N, hidden]; null unless decoding.
 Value earlier(Builder& b, const char* name, Value x, int64_t hidden, const RecurrentModuleOptions& o) {
-  if (!b.position()) return {};
+  const KvCache* cache = b.cache();
+  if (!cache) return {};
   if (o.bidirectional)
     throw invalid("a bidirectional recurrent layer cannot generate token by token", "set bidirectional to false");
-  Value kept = b.cache_get(name, {x.dtype(), {o.layers, x.shape()[0], hidden}});
-  return select(equal(b.position(), b.position().like(0)), kept.like(0), kept);
+  Value kept = cache->get(b.full(name), {x.dtype(), {o.layers, x.shape()[0], hidden}});
+  return select(equal(cache->position(), cache->position().like(0)), kept.like(0), kept);
 }
 
 void check(Value x, int64_t hidden, const RecurrentModuleOptions& o) {
@@ -83,7 +84,7 @@ Sequences Lstm::forward(Builder& b, Value x, Value lengths) const {
   auto weights = weights_of(b, 4, x.shape()[2], hidden_, options_);
   Value h = earlier(b, "h", x, hidden_, options_), c = earlier(b, "c", x, hidden_, options_);
   RecurrentResult r = lstm(x, h, c, weights, options_of(b, x, options_, lengths));
-  if (h) b.cache_put("h", r.h_n), b.cache_put("c", r.c_n);
+  if (h) b.cache()->put(b.full("h"), r.h_n), b.cache()->put(b.full("c"), r.c_n);
   return {r.y, r.h_n, r.c_n};
 }
 
@@ -92,7 +93,7 @@ Sequences Gru::forward(Builder& b, Value x, Value lengths) const {
   auto weights = weights_of(b, 3, x.shape()[2], hidden_, options_);
   Value h = earlier(b, "h", x, hidden_, options_);
   RecurrentResult r = gru(x, h, weights, options_of(b, x, options_, lengths));
-  if (h) b.cache_put("h", r.h_n);
+  if (h) b.cache()->put(b.full("h"), r.h_n);
   return {r.y, r.h_n, {}};
 }
 

@@ -35,7 +35,7 @@ TEST(GoldenModules, MatchPyTorch) {
     Value y = made(c.at("op"), c.at("attrs")).forward(b, x);
     Values wrt = {x};
     std::vector<std::string> names = fields(c.at("attrs").at("names").get<std::string>(), ',');
-    ASSERT_EQ(b.parameters().size(), names.size()) << what;
+    ASSERT_EQ(b.store().parameters().size(), names.size()) << what;
     for (size_t k = 0; k < names.size(); ++k) {
       given[names[k]] = golden::to_tensor(c.at("inputs")[k + 1]);
       wrt.push_back(g.state(names[k], given[names[k]].type));

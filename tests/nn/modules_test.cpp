@@ -25,7 +25,7 @@ Built build(const Module& m, const Shape& x, bool training = false) {
   Builder b(g, training, training ? g.state("seed", {DType::u32, {2}}) : Value{},
             training ? g.state("step", {DType::i32, {}}) : Value{});
   Value y = m.forward(b, g.feed("x", {DType::f32, x}));
-  return {y.type(), b.parameters()};
+  return {y.type(), b.store().parameters()};
 }
 
 /// "name f32[shape]" of every parameter.

@@ -147,7 +147,7 @@ TEST_P(TrainerTest, EvaluationCountsPaddedBatchesRight) {
   nn::Sequential model = mlp();
   Value y = model.forward(b, g.feed("x", test.samples.type));
   std::map<std::string, Tensor> in{{"x", tensor_from(test.samples.type, test.samples.bytes.data())}};
-  for (const nn::Parameter& p : b.parameters()) {
+  for (const nn::Parameter& p : b.store().parameters()) {
     Tensor w(p.type);
     std::vector<float> values = t.read_state(p.name);
     std::copy(values.begin(), values.end(), w.at.begin());

@@ -114,10 +114,10 @@ std::optional<LossScaler> Programs::scaler(Graph& g) const {
 
 nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) const {
   nn::Builder b(g, training, seed, step, compute_dtype(options_.precision));
-  if (options_.lora) b.adapt(*options_.lora);
-  if (options_.normalise) b.normalise(*options_.normalise);
+  if (options_.lora) b.store().adapt(*options_.lora);
+  if (options_.normalise) b.images().normalise(*options_.normalise);
   if (options_.ema == 0)  // averages are stored in the dtype of trained weights
-    b.keep_frozen(
+    b.store().keep_frozen(
         options_.frozen, [this](const nn::Parameter& p) { return options_.inference || properties_of(p).frozen; },
         options_.forms);
   return b;
@@ -126,7 +126,7 @@ nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) c
 /// A builder that reads the averaged weights if there are any.
 nn::Builder Programs::evaluator(Graph& g, Value seed, Value step) const {
   nn::Builder b = builder(g, false, seed, step);
-  if (options_.ema > 0) b.read_parameters_from(average_prefix);
+  if (options_.ema > 0) b.store().read_from(average_prefix);
   return b;
 }
 
@@ -163,11 +163,14 @@ ModelSignature Programs::declare(const InputLayout& form) const {
   nn::Builder b = builder(g, false);
   Batch batch(g, fed, std::max<int64_t>(task_.only_batch(), 1), false);
   Outcome out = outcome_of(task_, b, batch);
-  if (options_.lora) check_targets(*options_.lora, b.linears());
-  if (options_.normalise && !b.normalised())
+  if (options_.lora) check_targets(*options_.lora, b.store().linears());
+  if (options_.normalise && !b.images().normalised())
     throw invalid_option("normalise", options_.normalise->text(), "the input of the model is not images [N, C, H, W]",
                          "omit this option for this model and data");
-  ModelSignature d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = limits_of(g, batch), .metrics = {}};
+  ModelSignature d{.parameters = b.store().parameters(),
+                   .buffers = b.store().buffers(),
+                   .limits = limits_of(g, batch),
+                   .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
   if (out.output) d.output = out.output.shape();
   for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
@@ -226,11 +229,11 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
   nn::Mixup::check(options_.mixup);
   if (options_.mixup > 0) {
     auto pairs = nn::Mixup::drawn(model.seed(), model.step(), batch.size(), options_.mixup, model.master());
-    model.mix(pairs);
+    model.images().mix(pairs);
     batch.mix(pairs);
   }
   Outcome out = outcome_of(task_, model, batch);
-  if (options_.mixup > 0 && !(model.mixed() && batch.mixed()))
+  if (options_.mixup > 0 && !(model.images().mixed() && batch.mixed()))
     throw invalid_option("mixup", options_.mixup, "the task is not image classification with images [N, C, H, W]",
                          "omit this option for this model and data");
   if (!batch.weighed() && batch.weighs())
@@ -242,7 +245,7 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
     b.loss = out.loss_sum / divisor_of(b.weight);
   }
   Values values;
-  for (const nn::Parameter& p : model.parameters()) {
+  for (const nn::Parameter& p : model.store().parameters()) {
     nn::ParameterProperties properties = properties_of(p);
     if (properties.frozen) continue;
     b.parameters.push_back({p.name, p.type, p.init, properties});
@@ -335,7 +338,7 @@ Graph Programs::training(const InputLayout& form, int64_t batch_size) const {
   Batch batch(g, form, batch_size, false);
   nn::Builder model = builder(g, true, seed, number);
   Backward b = backward(g, model, batch, scaler ? &*scaler : nullptr);
-  step(g, model.parameters(), b, number, scaler ? &*scaler : nullptr);
+  step(g, model.store().parameters(), b, number, scaler ? &*scaler : nullptr);
   return recomputed(std::move(g));
 }
 
@@ -434,7 +437,7 @@ Graph Programs::decoding(const InputLayout& form, int64_t context) const {
   Graph g;
   Batch batch(g, form, 1, true);
   nn::Builder b = evaluator(g);
-  b.decode(g.feed("position", {DType::i32, {}}), g.feed("last", {DType::i32, {}}), context);
+  b.decode({g.feed("position", {DType::i32, {}}), g.feed("last", {DType::i32, {}}), context});
   Outcome out = outcome_of(task_, b, batch);
   if (!out.output || out.output.rank() != 3 || out.output.shape()[0] != 1 || out.output.shape()[1] != 1)
     throw invalid("the task is not a language model", "its output must be [batch, tokens, vocabulary]");
