@@ -25,7 +25,7 @@ std::unique_ptr<Session> open_session(const Device& device, const Options& optio
 /// Fills every state that is read with numbers in (0, 1), or integers below `limit`.
 void fill_states(Session& session, const Graph& g, int64_t limit) {
   for (const State& s : g.states()) {
-    if (s.before == none) continue;
+    if (s.before == no_id) continue;
     const TensorType& type = g.info(s.before).type;
     auto n = static_cast<size_t>(num_elements(type.shape)), size = size_of(type.dtype);
     std::vector<std::byte> data(n * size);

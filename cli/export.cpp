@@ -76,7 +76,7 @@ struct ExportCommand {
     if (output == "-") throw invalid_option("output", "-", "a model cannot be written to stdout", "name a file");
     std::optional<int64_t> batch = fixed ? run.trainer.batch : run.fixed_batch();
     data::Sources data = run.read_data();
-    InputLayout form = form_of(*data.train, "export", false);
+    InputLayout form = layout_of(*data.train, "export", false);
     if (auto drawn = run.definition().drawn)
       for (const data::Column& c : drawn(run.model_options(), *data.train))
         if (std::ranges::none_of(form.columns, [&](const data::Column& own) { return own.name == c.name; }))

@@ -47,7 +47,7 @@ GgufDecoder decoder_of(const RunOptions& run, const std::string& output) {
 /// The weights for evaluation, f32, of a checkpoint, a folder, or a file of weights.
 HostTensors weights_of(const ModelFile& model, const RunOptions& run, const data::TensorSet& columns) {
   if (model.weights_alone()) return run.weights(model.path());
-  const InputLayout form = form_of(columns, "export", false);
+  const InputLayout form = layout_of(columns, "export", false);
   const Task task = model.task(columns);
   if (!model.of_folder()) return evaluation_weights(model.path(), task, run.trainer_options(), form);
   HostTensors all = run.definition().weights(run.model_options(), columns);

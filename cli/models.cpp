@@ -25,7 +25,7 @@ Row row_of(const ModelDef& m, const ModelSize& size) {
   std::string data = m.synthetic(options, size.batch);
   data::Sources sources = data::open_data(data, {.context = m.context ? m.context(options) : 0});
   Programs programs(m.task(options, *sources.train), {.optimizer = optimizer_named(m.optimizer)});
-  InputLayout form = form_of(*sources.train, "train", true);
+  InputLayout form = layout_of(*sources.train, "train", true);
   ModelSignature declared = programs.declare(form);
   std::set<std::string> ops;
   Graph step = programs.training(form, size.batch);

@@ -25,7 +25,7 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
     all.push_back(fmt::format("--augment {}: the images are different in every step", run.trainer.augment));
   if (run.trainer_options().lora) all.push_back(fmt::format("--lora {}: only adapters are trained", run.text("lora")));
   Graph step =
-      Programs(run.make_task(set), run.trainer_options()).training(form_of(set, "one", false), run.trainer.batch);
+      Programs(run.make_task(set), run.trainer_options()).training(layout_of(set, "one", false), run.trainer.batch);
   static const std::set<std::string> random = {"dropout", "uniform", "normal", "random_bits"};
   std::set<std::string> seen;
   for (const Node& n : step.nodes()) {

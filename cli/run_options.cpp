@@ -377,7 +377,7 @@ void RunOptions::check_recompute(const data::Source& set, bool verbose) const {
   if (all) options.recompute = 0;
   Graph step =
       Programs(make_task(set), options)
-          .training(form_of(set, "one", false), part_size(trainer.batch, parts_of(trainer), ranks_of(trainer)));
+          .training(layout_of(set, "one", false), part_size(trainer.batch, parts_of(trainer), ranks_of(trainer)));
   if (all && verbose && blocks(step).empty())
     print_err("--recompute all: {} has no blocks, nothing is recomputed\n", model);
 }

@@ -134,7 +134,7 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
 int TrainCommand::summarize_model() {
   data::Sources data = run.read_data();
   Programs programs(run.make_task(*data.train), run.trainer_options(run.total_steps(*data.train)));
-  return print_summary(summarize(programs, form_of(*data.train, "train", false), run.trainer.batch), json);
+  return print_summary(summarize(programs, layout_of(*data.train, "train", false), run.trainer.batch), json);
 }
 
 int TrainCommand::operator()() try {

@@ -200,7 +200,7 @@ std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>
   for (const Value& v : outputs) needed[v.id()] = true;
   for (size_t k = g.nodes().size(); k-- > 0;) {
     const Node& n = g.nodes()[k];
-    if (std::any_of(n.results.begin(), n.results.end(), [&](ValueId r) { return r != none && needed[r]; }))
+    if (std::any_of(n.results.begin(), n.results.end(), [&](ValueId r) { return r != no_id && needed[r]; }))
       for (ValueId i : n.inputs) needed[i] = true;
   }
   std::vector<Tensor> at(g.values().size());
@@ -219,12 +219,12 @@ std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>
     at[id] = it->second;
   }
   for (const Node& n : g.nodes()) {
-    if (std::none_of(n.results.begin(), n.results.end(), [&](ValueId r) { return r != none && needed[r]; })) continue;
+    if (std::none_of(n.results.begin(), n.results.end(), [&](ValueId r) { return r != no_id && needed[r]; })) continue;
     std::vector<Tensor> in;
     for (ValueId i : n.inputs) in.push_back(at[i]);
     std::vector<Tensor> out = evaluate(*n.op, in, n.attrs);
     for (size_t k = 0; k < out.size(); ++k)
-      if (n.results[k] != none) at[n.results[k]] = std::move(out[k]);
+      if (n.results[k] != no_id) at[n.results[k]] = std::move(out[k]);
   }
   std::vector<Tensor> result;
   for (const Value& v : outputs) result.push_back(at[v.id()]);

@@ -59,7 +59,7 @@ void Graph::add_state(State state) {
 
 Value Graph::state(const std::string& name, TensorType type, StateRole role) {
   if (const State* s = find_state(name)) {
-    if (s->before == none)
+    if (s->before == no_id)
       throw invalid(fmt::format("state '{}' cannot be read, because set_state() was called first", name),
                     "call state() before set_state()");
     if (info(s->before).type != type)
@@ -75,9 +75,9 @@ Value Graph::state(const std::string& name, TensorType type, StateRole role) {
 
 void Graph::set_state(const std::string& name, Value after, StateRole role) {
   auto it = places_.find(name);
-  if (it == places_.end()) return add_state({name, none, after.id(), role});
+  if (it == places_.end()) return add_state({name, no_id, after.id(), role});
   State& s = states_[it->second];
-  if (s.before != none && info(s.before).type != after.type())
+  if (s.before != no_id && info(s.before).type != after.type())
     throw invalid(fmt::format("state '{}' is {}, but its new value is {}", name, to_string(info(s.before).type),
                               to_string(after.type())));
   s.after = after.id();

@@ -20,7 +20,8 @@ struct OpDef;
 class Graph;
 
 using ValueId = uint32_t;
-constexpr uint32_t none = TUTTI_NONE;
+/// The id of no value, and the index of no node.
+constexpr uint32_t no_id = TUTTI_NONE;
 
 /// A handle to one value of a graph; cheap to copy, valid until the graph is moved or destroyed.
 class TUTTI_API Value {
@@ -40,7 +41,7 @@ class TUTTI_API Value {
 
  private:
   Graph* graph_ = nullptr;
-  ValueId id_ = none;
+  ValueId id_ = no_id;
 };
 
 using Values = std::vector<Value>;
@@ -52,7 +53,7 @@ struct TUTTI_API ValueInfo {
   Role role = Role::temp;
   std::string name;             ///< of feeds and states
   std::vector<std::byte> data;  ///< of constants, row-major
-  uint32_t producer = none;     ///< the index of the node, for temps
+  uint32_t producer = no_id;    ///< the index of the node, for temps
 };
 
 /// The part of a training step that a node belongs to.
@@ -84,11 +85,11 @@ enum class StateRole {
   bookkeeping,  ///< step, seed, loss scale
 };
 
-/// A named tensor that persists across steps, with its values before and after a step (before == none: write-only;
+/// A named tensor that persists across steps, with its values before and after a step (before == no_id: write-only;
 /// before == after: read-only).
 struct TUTTI_API State {
   std::string name;
-  ValueId before = none, after = none;
+  ValueId before = no_id, after = no_id;
   StateRole role = StateRole::buffer;
 };
 

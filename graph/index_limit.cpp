@@ -49,7 +49,7 @@ class Search {
 
   const Node* producer(ValueId id) const {
     uint32_t at = g_.info(id).producer;
-    return at == none ? nullptr : &g_.nodes()[at];
+    return at == no_id ? nullptr : &g_.nodes()[at];
   }
 
   void moves(const Node& n) {

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-std::string ref(ValueId v) { return v == none ? "_" : fmt::format("%{}", v); }
+std::string ref(ValueId v) { return v == no_id ? "_" : fmt::format("%{}", v); }
 
 std::string refs(const std::vector<ValueId>& list) {
   std::vector<std::string> texts;
@@ -27,7 +27,7 @@ std::string constant_text(const ValueInfo& v) {
 
 std::string node_text(const Graph& g, const Node& n) {
   std::vector<std::string> types;
-  for (ValueId r : n.results) types.push_back(r == none ? "_" : to_string(g.info(r).type));
+  for (ValueId r : n.results) types.push_back(r == no_id ? "_" : to_string(g.info(r).type));
   std::string attrs = n.attrs.to_string();
   return fmt::format("{} = {}({}){}{} : {}", refs(n.results), n.op->name, refs(n.inputs), attrs.empty() ? "" : " ",
                      attrs, fmt::join(types, ", "));
@@ -65,7 +65,7 @@ std::string in_words(const Graph& g, const Node& n) {
   auto types = [&](const std::vector<ValueId>& values) {
     Types all;
     for (ValueId v : values)
-      if (v != none) all.push_back(g.info(v).type);
+      if (v != no_id) all.push_back(g.info(v).type);
     return all;
   };
   return in_words(n, types(n.inputs), types(n.results));

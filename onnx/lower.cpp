@@ -163,7 +163,7 @@ bool Lowering::small(Value of) const {
     const ValueInfo& info = graph_.info(static_cast<ValueId>(k));
     int64_t elements = num_elements(info.type.shape);
     total += std::min(elements, most_computed + 1);
-    if (info.producer == none) continue;
+    if (info.producer == no_id) continue;
     for (ValueId in : graph_.nodes()[info.producer].inputs) needed[in] = true;
   }
   return total <= most_computed;

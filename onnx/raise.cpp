@@ -93,7 +93,7 @@ void Raising::add_node(const tutti::Node& n) {
 
 const tutti::Node* Raising::producer(ValueId id) const {
   uint32_t at = graph_.info(id).producer;
-  return at == none ? nullptr : &graph_.nodes()[at];
+  return at == no_id ? nullptr : &graph_.nodes()[at];
 }
 
 const tutti::Node* Raising::only_for(ValueId id, const char* op) const {

@@ -262,7 +262,7 @@ Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
 }
 
 HostTensors weights(const Model& model, const Task& task, const data::Source& set) {
-  ModelSignature declared = Programs(task).declare(form_of(set, "train", false));
+  ModelSignature declared = Programs(task).declare(layout_of(set, "train", false));
   HostTensors all;
   for (const auto* states : {&declared.parameters, &declared.buffers})
     for (const nn::Parameter& p : *states) all.emplace(p.name, model.weights.at(p.name));

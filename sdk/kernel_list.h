@@ -11,7 +11,7 @@
 namespace tutti::sdk {
 
 /// Reason why an entry declines a node; empty: it accepts.
-using Mismatch = std::string;
+using MatchResult = std::string;
 
 /// Fusions that a planner may apply to an entry's nodes.
 struct Capabilities {
@@ -33,8 +33,8 @@ template <class NodeView, class Kernel>
 struct Entry {
   const char* name;  ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch, no other effect
   const char* op;    ///< the op that it runs; "*": any op
-  Mismatch (*declines)(const NodeView&);  ///< "" accepts
-  Kernel (*make)(const NodeView&);        ///< may be null if the planner handles the node itself
+  MatchResult (*declines)(const NodeView&);  ///< "" accepts
+  Kernel (*make)(const NodeView&);           ///< may be null if the planner handles the node itself
   Capabilities can = {};
 };
 
@@ -50,12 +50,12 @@ std::vector<Entry<NodeView, Kernel>> exact_entries(std::vector<Entry<NodeView, K
 template <class NodeView, class Kernel>
 struct Choice {
   const Entry<NodeView, Kernel>* entry = nullptr;
-  std::vector<std::pair<const char*, Mismatch>> declined;
+  std::vector<std::pair<const char*, MatchResult>> declined;
 
   const char* name() const { return entry ? entry->name : nullptr; }
 
   /// No entry: the backend `by` declines the node.
-  static Choice none(const char* by, Mismatch why) { return {nullptr, {{by, std::move(why)}}}; }
+  static Choice none(const char* by, MatchResult why) { return {nullptr, {{by, std::move(why)}}}; }
 
   /// All reasons in one line: "onednn matmul: dtype f64; …".
   std::string reasons() const {
@@ -72,7 +72,7 @@ Choice<NodeView, Kernel> choose(const std::vector<Entry<NodeView, Kernel>>& list
   Choice<NodeView, Kernel> choice;
   for (const auto& entry : list) {
     if (std::string_view(entry.op) != "*" && op != entry.op) continue;
-    Mismatch why = entry.declines(c);
+    MatchResult why = entry.declines(c);
     if (why.empty()) {
       choice.entry = &entry;
       return choice;

@@ -24,13 +24,13 @@ Shape mask_strides(const Shape& mask, const Shape& scores) {
   return strides;
 }
 
-Mismatch declines_inputs(const NodeView& c, size_t fixed) {
+MatchResult declines_inputs(const NodeView& c, size_t fixed) {
   size_t have = c.node().inputs.size();
   double p = c.node().attrs.f("p");
   Inputs at = inputs_of(c, fixed);
   if (have != at.seed + (p > 0 ? 2 : 0)) return fmt::format("unexpected number of inputs: {}", have);
   DType t = c.in(0).dtype;
-  if (Mismatch why = declines_dtype(t); !why.empty()) return why;
+  if (MatchResult why = declines_dtype(t); !why.empty()) return why;
   const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
   if (q.size() != 4 || k.size() != 4 || v.size() != 4) return "q, k and v must have four dimensions";
   if (c.in(1) != TensorType{t, {q[0], k[1], k[2], q[3]}} || c.in(2) != TensorType{t, {q[0], k[1], k[2], v[3]}})
@@ -92,10 +92,10 @@ TensorType result_of(const NodeView& c) {
 
 // ---- forward: q, k, v, mask, seed, step → y, lse
 
-Mismatch declines(const NodeView& c) {
+MatchResult declines(const NodeView& c) {
   if (c.node().inputs.size() < 3) return "the inputs q, k and v are required";
-  if (Mismatch why = declines_inputs(c, 3); !why.empty()) return why;
-  if (Mismatch why = expect_result(c, 0, result_of(c)); !why.empty()) return why;
+  if (MatchResult why = declines_inputs(c, 3); !why.empty()) return why;
+  if (MatchResult why = expect_result(c, 0, result_of(c)); !why.empty()) return why;
   return expect_result(c, 1, row_of(c));
 }
 
@@ -109,13 +109,13 @@ KernelPtr make(const NodeView& c) {
 
 // ---- gradient: q, k, v, dy, lse, delta, mask, seed, step → dq, dk, dv
 
-Mismatch declines_grad(const NodeView& c) {
+MatchResult declines_grad(const NodeView& c) {
   if (c.node().inputs.size() < 6) return "the inputs q, k, v, dy, lse and delta are required";
-  if (Mismatch why = declines_inputs(c, 6); !why.empty()) return why;
+  if (MatchResult why = declines_inputs(c, 6); !why.empty()) return why;
   if (c.in(3) != result_of(c) || c.in(4) != row_of(c) || c.in(5) != row_of(c))
     return "the type of dy, lse or delta does not match";
   for (size_t k = 0; k < 3; ++k)
-    if (Mismatch why = expect_result(c, k, c.in(k)); !why.empty()) return why;
+    if (MatchResult why = expect_result(c, k, c.in(k)); !why.empty()) return why;
   return "";
 }
 

@@ -108,7 +108,7 @@ void from_f32(kernels::Storage to, void* y, const float* x, int64_t n, int threa
   });
 }
 
-Mismatch mismatch_in_f32(const NodeView& c) {
+MatchResult mismatch_in_f32(const NodeView& c) {
   DType t = c.in(0).dtype;
   return is_narrow(t) ? "" : "dtype " + std::string(name(t));
 }

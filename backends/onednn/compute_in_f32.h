@@ -6,7 +6,7 @@
 namespace tutti::onednn {
 
 /// "" or the reason why the node cannot be computed in f32 (its inputs are neither f16 nor bf16).
-Mismatch mismatch_in_f32(const NodeView& c);
+MatchResult mismatch_in_f32(const NodeView& c);
 
 /// A kernel that converts the node's inputs to f32, runs `wide` (whose layouts are those of the f32 copies, one per
 /// input and result) and rounds its results, which are row-major. All copies are in the workspace.

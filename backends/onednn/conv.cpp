@@ -65,7 +65,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGe
 
 /// "" or the reason why oneDNN's f16 and bf16 convolutions cannot sum over this number of channels: they process pairs,
 /// and the last odd channel is paired with the next pixel times zero, which is NaN if the pixel is inf or NaN.
-Mismatch declines_odd(int64_t channels, bool wide) {
+MatchResult declines_odd(int64_t channels, bool wide) {
   return wide || channels % 2 == 0 ? "" : "an odd number of channels is not supported in f16 and bf16";
 }
 
@@ -86,9 +86,9 @@ bool empty(const ConvGeometry& g) {
   return num_elements(g.images()) == 0 || num_elements(g.weights()) == 0 || num_elements(g.result()) == 0;
 }
 
-Mismatch check_inputs(const NodeView& c, bool wide) {
-  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
-  if (Mismatch why = expect_counted(c); !why.empty()) return why;
+MatchResult check_inputs(const NodeView& c, bool wide) {
+  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
+  if (MatchResult why = expect_counted(c); !why.empty()) return why;
   if (c.in(0).dtype != c.in(1).dtype) return "the inputs have different dtypes";
   return wide ? mismatch_in_f32(c) : declines_dtype(c.in(0).dtype);
 }
@@ -107,7 +107,7 @@ ConvGeometry even_dx(ConvGeometry g) {
 }
 
 /// "" if padding a channel helps: an odd number of summed channels in f16 or bf16, without groups.
-Mismatch declines_even(const NodeView& c, const ConvGeometry& g, int64_t channels) {
+MatchResult declines_even(const NodeView& c, const ConvGeometry& g, int64_t channels) {
   if (channels % 2 == 0 || g.groups != 1)
     return "padding channels helps only for an odd number of channels without groups";
   if (size_of(c.in(0).dtype) == 4) return "f32 needs no padded channels";
@@ -121,16 +121,16 @@ ConvGeometry geometry_of_forward(const NodeView& c) {
 }
 
 template <How how>
-Mismatch declines_forward(const NodeView& c) {
-  if (Mismatch why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
+MatchResult declines_forward(const NodeView& c) {
+  if (MatchResult why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
   ConvGeometry g = geometry_of_forward(c);
-  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
   if (how == How::pad_channels) {
-    if (Mismatch why = declines_even(c, g, g.channels); !why.empty()) return why;
+    if (MatchResult why = declines_even(c, g, g.channels); !why.empty()) return why;
     g = even_forward(g);
   }
   DType dtype = how == How::in_f32 ? DType::f32 : c.in(0).dtype;
-  if (Mismatch why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
+  if (MatchResult why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype,
                             [&] { return forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, true); });
@@ -172,16 +172,16 @@ ConvGeometry geometry_of_dx(const NodeView& c) {
 }
 
 template <How how>
-Mismatch declines_dx(const NodeView& c) {
-  if (Mismatch why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
+MatchResult declines_dx(const NodeView& c) {
+  if (MatchResult why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
   ConvGeometry g = geometry_of_dx(c);
-  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   if (how == How::pad_channels) {
-    if (Mismatch why = declines_even(c, g, g.filters); !why.empty()) return why;
+    if (MatchResult why = declines_even(c, g, g.filters); !why.empty()) return why;
     g = even_dx(g);
   }
   DType dtype = how == How::in_f32 ? DType::f32 : c.in(0).dtype;
-  if (Mismatch why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
+  if (MatchResult why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.result()), true); });
 }
@@ -213,11 +213,11 @@ KernelPtr make_dx(const NodeView& c, DType dtype) {
 // ---- conv2d_dw: x, d
 
 template <bool wide>
-Mismatch declines_dw(const NodeView& c) {
-  if (Mismatch why = check_inputs(c, wide); !why.empty()) return why;
+MatchResult declines_dw(const NodeView& c) {
+  if (MatchResult why = check_inputs(c, wide); !why.empty()) return why;
   const Attrs& a = c.node().attrs;
   ConvGeometry g = conv_geometry(c.in(0).shape, a.ints("shape"), c.in(1).shape, a);
-  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
   auto t = data_type(dtype);
   return declines_primitive(

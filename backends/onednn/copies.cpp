@@ -20,10 +20,10 @@ CopyGeometry geometry_of(const NodeView& c) {
   return concat_geometry(parts, a);
 }
 
-Mismatch declines_copy(const NodeView& c) {
+MatchResult declines_copy(const NodeView& c) {
   if (c.node().inputs.empty()) return "no inputs";
   if (c.node().op != "concat")
-    if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+    if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, geometry_of(c).result});
 }
 
@@ -51,8 +51,8 @@ KernelPtr make_copy(const NodeView& c) {
 
 // ---- window and fold
 
-Mismatch declines_window(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+MatchResult declines_window(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, window_geometry(c.in(0).shape, c.node().attrs).windows()});
 }
 
@@ -64,8 +64,8 @@ KernelPtr make_window(const NodeView& c) {
   });
 }
 
-Mismatch declines_fold(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+MatchResult declines_fold(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   if (c.in(0).dtype != DType::f32 && c.in(0).dtype != DType::i32) return "dtype " + std::string(name(c.in(0).dtype));
   return expect_result(c, 0, {c.in(0).dtype, fold_geometry(c.in(0).shape, c.node().attrs).images()});
 }
@@ -79,8 +79,8 @@ KernelPtr make_fold(const NodeView& c) {
 }
 
 /// The compiler implements reshape as an alias; this entry only accepts or declines it.
-Mismatch declines_reshape(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+MatchResult declines_reshape(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   if (!c.wants(0)) return "";
   if (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype)
     return "the result must have the same number of elements and the same dtype as the input";

@@ -136,7 +136,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
 
 namespace {
 
-Mismatch declines(const NodeView& c) {
+MatchResult declines(const NodeView& c) {
   if (!c.node().elementwise()) return "no scalar expression";
   return kernels::Eval::declines(c.node().expr);
 }
@@ -149,7 +149,7 @@ bool is_cast(const sdk::Node& n) {
          n.expr[1].code == TUTTI_X_CAST && n.expr[2].code == TUTTI_X_RESULT;
 }
 
-Mismatch declines_convert(const NodeView& c) {
+MatchResult declines_convert(const NodeView& c) {
   if (!c.node().elementwise()) return "no scalar expression";
   return is_cast(c.node()) ? "" : "not a plain cast";
 }

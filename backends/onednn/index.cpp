@@ -15,8 +15,8 @@ namespace {
 
 // ---- gather: x, index
 
-Mismatch declines_gather(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
+MatchResult declines_gather(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, gather_geometry(c.in(0), c.in(1), c.node().attrs).result});
 }
 
@@ -38,8 +38,8 @@ IndexGeometry addition(const NodeView& c) {
                        : scatter_geometry(c.in(0), c.in(1), c.node().attrs);
 }
 
-Mismatch declines_scatter(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
+MatchResult declines_scatter(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
   DType t = c.in(1).dtype;
   if (t != DType::f32 && t != DType::i32 && t != DType::u32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   return expect_result(c, 0, {t, addition(c).result});
@@ -73,8 +73,8 @@ KernelPtr make_scatter(const NodeView& c) {
 
 // ---- take_along_axis: x, index
 
-Mismatch declines_take(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
+MatchResult declines_take(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, take_along_geometry(c.in(0), c.in(1), c.node().attrs).result});
 }
 
@@ -95,8 +95,8 @@ kernels::Sort sorting(const NodeView& c) {
   return {c.in(0).dtype, g.outer, g.size, g.inner, count < 0 ? g.size : count, c.node().attrs.i("descending") != 0};
 }
 
-Mismatch declines_sort(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+MatchResult declines_sort(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   const TensorType& x = c.in(0);
   if (size_of(x.dtype) == 8) return "dtype " + std::string(name(x.dtype));
   kernels::Sort s = sorting(c);
@@ -105,7 +105,7 @@ Mismatch declines_sort(const NodeView& c) {
   Shape y = x.shape;
   y[axis_geometry(y, c.node().attrs.i("axis")).axis] = s.count;
   if (c.wants(0))
-    if (Mismatch why = expect_result(c, 0, {x.dtype, y}); !why.empty()) return why;
+    if (MatchResult why = expect_result(c, 0, {x.dtype, y}); !why.empty()) return why;
   return c.wants(1) ? expect_result(c, 1, {DType::i32, y}) : "";
 }
 
@@ -121,8 +121,8 @@ KernelPtr make_sort(const NodeView& c) {
 
 // ---- random_bits: seed, step · iota
 
-Mismatch declines_random(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
+MatchResult declines_random(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
   int64_t stream = c.node().attrs.i("stream");
   if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
     return "the inputs must be a seed u32[2] and a step i32[]";
@@ -141,8 +141,8 @@ KernelPtr make_random(const NodeView& c) {
   });
 }
 
-Mismatch declines_iota(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 0); !why.empty()) return why;
+MatchResult declines_iota(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 0); !why.empty()) return why;
   const Shape& shape = c.node().attrs.ints("shape");
   axis_geometry(shape, c.node().attrs.i("axis"));
   return expect_result(c, 0, {DType::i32, shape});

@@ -36,12 +36,12 @@ dnnl::primitive_attr attributes() {
 
 int threads_for(double operations, int threads) { return operations < worth_threads ? 1 : threads; }
 
-Mismatch expect_inputs(const NodeView& c, size_t count) {
+MatchResult expect_inputs(const NodeView& c, size_t count) {
   size_t have = c.node().inputs.size();
   return have == count ? "" : fmt::format("{} inputs, expected {}", have, count);
 }
 
-Mismatch expect_counted(const NodeView& c) {
+MatchResult expect_counted(const NodeView& c) {
   for (uint32_t v : c.node().inputs)
     for (int64_t d : c.program.type(v).shape)
       if (d > std::numeric_limits<int32_t>::max())
@@ -49,12 +49,12 @@ Mismatch expect_counted(const NodeView& c) {
   return "";
 }
 
-Mismatch expect_result(const NodeView& c, size_t k, const TensorType& want) {
+MatchResult expect_result(const NodeView& c, size_t k, const TensorType& want) {
   if (!c.wants(k) || c.out(k) == want) return "";
   return fmt::format("result {} is {}, expected {}", k, to_string(c.out(k)), to_string(want));
 }
 
-Mismatch declines_dtype(DType t) {
+MatchResult declines_dtype(DType t) {
   if (t == DType::f32 || is_narrow(t)) return "";
   return "dtype " + std::string(name(t));
 }

@@ -62,7 +62,7 @@ using KernelPtr = std::unique_ptr<Kernel>;
 using Entry = sdk::Entry<NodeView, KernelPtr>;
 using Choice = sdk::Choice<NodeView, KernelPtr>;
 using ChoiceCache = sdk::ChoiceCache<NodeView, KernelPtr>;
-using sdk::Mismatch;
+using sdk::MatchResult;
 
 /// The ordered list: oneDNN's primitives first, then the kernels of kernels/.
 const std::vector<Entry>& kernel_list();
@@ -129,16 +129,16 @@ KernelPtr make_plain_copy(const TensorType& t, int threads);
 KernelPtr make_zero(const NodeView& c);
 
 /// "" or a mismatch in the number of inputs, or in the type of result k (`want`).
-Mismatch expect_inputs(const NodeView& c, size_t count);
+MatchResult expect_inputs(const NodeView& c, size_t count);
 /// "" or a dimension is too large: oneDNN's products compute with 32-bit dimensions and fail (division by zero or
 /// worse) beyond.
-Mismatch expect_counted(const NodeView& c);
-Mismatch expect_result(const NodeView& c, size_t k, const TensorType& want);
+MatchResult expect_counted(const NodeView& c);
+MatchResult expect_result(const NodeView& c, size_t k, const TensorType& want);
 /// "" or the reason why oneDNN's primitives do not support the type on this machine (f32, bf16, f16).
-Mismatch declines_dtype(DType t);
+MatchResult declines_dtype(DType t);
 /// "" or the reason why a primitive cannot be created; `f` creates its descriptor, which may be empty.
 template <class F>
-Mismatch declines_primitive(F&& f) {
+MatchResult declines_primitive(F&& f) {
   try {
     return f() ? "" : "oneDNN has no implementation for this node";
   } catch (const dnnl::error& e) {
@@ -153,9 +153,9 @@ bool is_slow_reference(DType t, const Pd& pd) {
 }
 /// declines_primitive for such an op.
 template <class F>
-Mismatch declines_primitive(DType t, F&& f) {
+MatchResult declines_primitive(DType t, F&& f) {
   std::string used;
-  Mismatch why = declines_primitive([&] {
+  MatchResult why = declines_primitive([&] {
     auto pd = f();
     if (pd && is_slow_reference(t, pd)) used = pd.impl_info_str();
     return static_cast<bool>(pd);

@@ -24,9 +24,9 @@ Desc operand(memory::data_type t, const Shape& shape, bool transposed, size_t ra
   return Desc(dims, t, strides);
 }
 
-Mismatch check_shapes(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
-  if (Mismatch why = expect_counted(c); !why.empty()) return why;
+MatchResult check_shapes(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
+  if (MatchResult why = expect_counted(c); !why.empty()) return why;
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   if (a.size() < 2 || b.size() < 2 || c.in(0).dtype != c.in(1).dtype)
     return "the operands must have rank 2 or more and the same dtype";
@@ -67,9 +67,9 @@ dnnl::matmul::primitive_desc primitive_of(const ProductDescs& p, const Epilogue&
 
 bool empty(const NodeView& c) { return num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0; }
 
-Mismatch declines(const NodeView& c) {
-  if (Mismatch why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
-  if (Mismatch why = check_shapes(c); !why.empty()) return why;
+MatchResult declines(const NodeView& c) {
+  if (MatchResult why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (MatchResult why = check_shapes(c); !why.empty()) return why;
   if (!c.wants(0) || empty(c)) return "";
   return declines_primitive(c.in(0).dtype,
                             [&] { return primitive_of(describe(c, data_type(c.in(0).dtype)), {}, true); });
@@ -98,8 +98,8 @@ KernelPtr make(const NodeView& c) {
 
 // ---- in f32
 
-Mismatch declines_wide(const NodeView& c) {
-  if (Mismatch why = mismatch_in_f32(c); !why.empty()) return why;
+MatchResult declines_wide(const NodeView& c) {
+  if (MatchResult why = mismatch_in_f32(c); !why.empty()) return why;
   return check_shapes(c);
 }
 
@@ -110,7 +110,7 @@ KernelPtr make_wide(const NodeView& c) {
 
 // ---- exact numerics
 
-Mismatch declines_exact(const NodeView& c) {
+MatchResult declines_exact(const NodeView& c) {
   if (c.program.numerics != TUTTI_EXACT) return "for exact numerics only";
   if (c.in(0).dtype != DType::f32) return "dtype " + std::string(name(c.in(0).dtype));
   return check_shapes(c);

@@ -13,8 +13,8 @@ namespace {
 using kernels::ChannelLayout;
 
 /// Checks types like infer_norm in graph/norm.h.
-Mismatch declines_types(const NodeView& c, size_t x, const NormGeometry& g, size_t statistics, size_t parameters,
-                        const Shape& others) {
+MatchResult declines_types(const NodeView& c, size_t x, const NormGeometry& g, size_t statistics, size_t parameters,
+                           const Shape& others) {
   DType t = c.in(x).dtype, wide = DType::f32;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   size_t fixed = x + 1 + (x == 1 ? statistics : 0), n = c.node().inputs.size();
@@ -25,9 +25,9 @@ Mismatch declines_types(const NodeView& c, size_t x, const NormGeometry& g, size
     if (in.shape != shape || (in.dtype != t && (k <= x || in.dtype != wide)))
       return "input " + std::to_string(k) + " is " + to_string(in);
   }
-  if (Mismatch why = expect_result(c, 0, c.in(x)); !why.empty()) return why;
+  if (MatchResult why = expect_result(c, 0, c.in(x)); !why.empty()) return why;
   for (size_t k = 1; k < c.node().results.size(); ++k)
-    if (Mismatch why = expect_result(c, k, {wide, others}); !why.empty()) return why;
+    if (MatchResult why = expect_result(c, k, {wide, others}); !why.empty()) return why;
   return "";
 }
 
@@ -78,7 +78,7 @@ struct Results {
 
 bool is_gradient(const NodeView& c) { return c.node().op.ends_with("_dx"); }
 
-Mismatch declines_batch(const NodeView& c) {
+MatchResult declines_batch(const NodeView& c) {
   bool gradient = is_gradient(c);
   if (c.node().inputs.size() < (gradient ? 2 : 1)) return "no input";
   NormGeometry g = batch_norm_geometry(c.in(gradient ? 1 : 0).shape);
@@ -127,7 +127,7 @@ KernelPtr make_batch(const NodeView& c) {
 
 size_t statistics_of(const NodeView& c) { return c.node().op.starts_with("layer") ? 2 : 1; }
 
-Mismatch declines_lines(const NodeView& c) {
+MatchResult declines_lines(const NodeView& c) {
   bool gradient = is_gradient(c);
   if (c.node().inputs.size() < (gradient ? 2 : 1)) return "no input";
   NormGeometry g = layer_norm_geometry(c.in(gradient ? 1 : 0).shape, c.node().attrs);

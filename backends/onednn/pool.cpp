@@ -52,12 +52,12 @@ bool empty(const WindowGeometry& g) { return num_elements(g.images()) == 0 || nu
 
 // ---- max_pool2d: x; y, index (i32) · avg_pool2d: x; y
 
-Mismatch declines_forward(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
-  if (Mismatch why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+MatchResult declines_forward(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
+  if (MatchResult why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
   WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
-  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.pooled()}); !why.empty()) return why;
-  if (Mismatch why = expect_result(c, 1, {DType::i32, g.pooled()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.pooled()}); !why.empty()) return why;
+  if (MatchResult why = expect_result(c, 1, {DType::i32, g.pooled()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
     return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.images()), prop_kind::forward_training, true);
   });
@@ -86,14 +86,14 @@ KernelPtr make_forward(const NodeView& c) {
 
 // ---- max_pool2d_dx: d, index; dx · avg_pool2d_dx: d; dx
 
-Mismatch declines_backward(const NodeView& c) {
+MatchResult declines_backward(const NodeView& c) {
   bool max = c.node().op == "max_pool2d_dx";
-  if (Mismatch why = expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
-  if (Mismatch why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (MatchResult why = expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
+  if (MatchResult why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
   WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
   if (c.in(0).shape != g.pooled() || (max && c.in(1) != TensorType{DType::i32, g.pooled()}))
     return fmt::format("the output gradient is {}, expected shape {}", to_string(c.in(0)), to_string(g.pooled()));
-  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
     Desc x = plain_desc(data_type(c.in(0).dtype), g.images());
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
@@ -138,7 +138,7 @@ KernelPtr make_backward(const NodeView& c) {
 // ---- with kernels/cpu/pool: unlike oneDNN's, NaN counts as largest; f16 and bf16 are computed in f32. The f32
 // gradient is one pass without zeroing.
 
-Mismatch declines_own(const NodeView& c) {
+MatchResult declines_own(const NodeView& c) {
   bool gradient = c.node().op == "max_pool2d_dx";
   if (c.node().inputs.empty()) return "no input";
   if (c.in(0).dtype != DType::f32 && (gradient || !mismatch_in_f32(c).empty())) return "only f32 is supported";

@@ -8,8 +8,8 @@
 namespace tutti::onednn {
 namespace {
 
-Mismatch declines(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 4); !why.empty()) return why;
+MatchResult declines(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 4); !why.empty()) return why;
   DType t = c.in(0).dtype;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   if (DType s = c.in(2).dtype; s != DType::f16 && s != DType::f32) return "dtype " + std::string(name(s));

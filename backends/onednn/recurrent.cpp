@@ -135,7 +135,7 @@ struct Recurrence {
   }
 };
 
-Mismatch declines_types(const NodeView& c, size_t fixed, size_t gates) {
+MatchResult declines_types(const NodeView& c, size_t fixed, size_t gates) {
   size_t have = c.node().inputs.size();
   if (have != fixed && have != fixed + 1) return fmt::format("{} inputs, expected {} or {}", have, fixed, fixed + 1);
   DType t = c.in(0).dtype;
@@ -177,14 +177,14 @@ float* floats(void* x) { return static_cast<float*>(x); }
 
 // ---- forward: h0, c0, w_hh, z, lengths → y, c_n, gates, cells
 
-Mismatch declines(const NodeView& c) {
-  if (Mismatch why = declines_types(c, 4, 3); !why.empty()) return why;
+MatchResult declines(const NodeView& c) {
+  if (MatchResult why = declines_types(c, 4, 3); !why.empty()) return why;
   const Shape &state = c.in(0).shape, &z = c.in(3).shape;
   TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, gates{DType::f32, z};
   if (c.in(1) != c.in(0) || c.in(2).shape != Shape{4 * state[1], state[1]})
     return "the type of c0 or w_hh does not match";
   for (auto [k, want] : {std::pair(0, steps), std::pair(1, c.in(0)), std::pair(2, gates), std::pair(3, cells)})
-    if (Mismatch why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+    if (MatchResult why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 4, 3, false).product != nullptr; });
 }
 
@@ -221,14 +221,14 @@ KernelPtr make(const NodeView& c) {
 
 // ---- gradient: c0, w_hh, gates, cells, dy, dc_n, lengths → dh0, dc0, dz
 
-Mismatch declines_grad(const NodeView& c) {
-  if (Mismatch why = declines_types(c, 6, 2); !why.empty()) return why;
+MatchResult declines_grad(const NodeView& c) {
+  if (MatchResult why = declines_types(c, 6, 2); !why.empty()) return why;
   const Shape &state = c.in(0).shape, &z = c.in(2).shape;
   TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, dz{steps.dtype, z};
   if (c.in(5) != c.in(0) || c.in(3) != cells || c.in(4) != steps || c.in(1).shape != Shape{4 * state[1], state[1]})
     return "the type of an input does not match";
   for (auto [k, want] : {std::pair(0, c.in(0)), std::pair(1, c.in(0)), std::pair(2, dz)})
-    if (Mismatch why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+    if (MatchResult why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 6, 2, true).product != nullptr; });
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 Ints axes_of(const NodeView& c) { return reduction_geometry(c.in(0).shape, c.node().attrs).axes; }
 
-Mismatch declines(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+MatchResult declines(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   ReduceOp kind = *reduce_op(c.node().op);
-  if (Mismatch why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
+  if (MatchResult why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
   bool choice = kind == ReduceOp::max || kind == ReduceOp::min;
   return expect_result(c, 0, {c.in(0).dtype, reduction_geometry(c.in(0).shape, c.node().attrs, choice).result});
 }
@@ -70,8 +70,8 @@ KernelPtr make(const NodeView& c) {
   return kernel;
 }
 
-Mismatch declines_argmax(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+MatchResult declines_argmax(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   if (c.in(0).dtype == DType::f64 || c.in(0).dtype == DType::i64) return "dtype " + std::string(name(c.in(0).dtype));
   return expect_result(c, 0, {DType::i32, reduction_geometry(c.in(0).shape, c.node().attrs, true).result});
 }

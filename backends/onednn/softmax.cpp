@@ -8,10 +8,10 @@
 namespace tutti::onednn {
 namespace {
 
-Mismatch declines(const NodeView& c) {
-  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+MatchResult declines(const NodeView& c) {
+  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
   normalize_axis(c.node().attrs.i("axis"), c.in(0).shape.size());
-  if (Mismatch why = expect_result(c, 0, c.in(0)); !why.empty()) return why;
+  if (MatchResult why = expect_result(c, 0, c.in(0)); !why.empty()) return why;
   return c.in(0).dtype == DType::f32 ? "" : mismatch_in_f32(c);
 }
 

@@ -24,7 +24,7 @@ class Order {
         readers[i].push_back(k);
       }
     for (const State& s : g.states()) {
-      if (s.before == none || s.after == s.before || g.info(s.after).role != Role::temp) continue;
+      if (s.before == no_id || s.after == s.before || g.info(s.after).role != Role::temp) continue;
       uint32_t update = g.info(s.after).producer;
       for (uint32_t reader : readers[s.before])
         if (reader != update && !reaches(update, reader)) {
@@ -84,13 +84,13 @@ class Scheduler {
       uint32_t kind = TUTTI_CHAIN, reader = keys_[head].before;
       if (keys_[head].gradient) {
         if (ready_.contains(keys_[reader])) take(reader);
-      } else if (uint32_t twin = find_twin(head); twin != none) {
+      } else if (uint32_t next = find_batched(head); next != no_id) {
         kind = TUTTI_BATCH;
-        for (; twin != none; twin = find_twin(head)) take(twin);
+        for (; next != no_id; next = find_batched(head)) take(next);
       } else {
         Chain chain;
         extend(chain, head);
-        for (uint32_t next; count_ - first < longest_chain && (next = find_next(head, chain)) != none;) {
+        for (uint32_t next; count_ - first < longest_chain && (next = find_next(head, chain)) != no_id;) {
           take(next);
           extend(chain, next);
         }
@@ -121,7 +121,7 @@ class Scheduler {
   /// In the graph's order, except that an elementwise node whose result is no smaller than the inputs it keeps alive (a
   /// cast from bf16) comes right before its single elementwise reader, so that they share a pass.
   std::vector<ReadyKey> ready_keys() const {
-    std::vector<uint32_t> reader(g_.values().size(), none), reads(g_.values().size());
+    std::vector<uint32_t> reader(g_.values().size(), no_id), reads(g_.values().size());
     for (uint32_t k = 0; k < g_.nodes().size(); ++k)
       for (ValueId i : node(k).inputs) {
         reader[i] = k;
@@ -159,7 +159,7 @@ class Scheduler {
   void take(uint32_t k) {
     rewriter_.copy(node(k));
     ready_.erase(keys_[k]);
-    if (node(k).op->elementwise()) twins_[kind(k)].erase(k);
+    if (node(k).op->elementwise()) ready_by_kind_[kind(k)].erase(k);
     ++count_;
     for (uint32_t next : order_.after(k))
       if (--waits_[next] == 0) make_ready(next);
@@ -167,7 +167,7 @@ class Scheduler {
 
   void make_ready(uint32_t k) {
     ready_.insert(keys_[k]);
-    if (node(k).op->elementwise()) twins_[kind(k)].insert(k);
+    if (node(k).op->elementwise()) ready_by_kind_[kind(k)].insert(k);
   }
 
   void extend(Chain& chain, uint32_t k) const {
@@ -193,15 +193,15 @@ class Scheduler {
     if (!ready_.empty() && fits(ready_.begin()->node)) return ready_.begin()->node;
     for (uint32_t k : chain.readers)
       if (reads(k) && ready_.contains(keys_[k]) && fits(k)) return k;
-    return none;
+    return no_id;
   }
 
   /// A ready update node with the same op and attributes over another tensor.
-  uint32_t find_twin(uint32_t head) const {
+  uint32_t find_batched(uint32_t head) const {
     const Node& h = node(head);
-    if (!h.op->elementwise() || h.phase != Phase::update || shape(head).empty()) return none;
-    auto it = twins_.find(kind(head));
-    return it == twins_.end() || it->second.empty() ? none : *it->second.begin();
+    if (!h.op->elementwise() || h.phase != Phase::update || shape(head).empty()) return no_id;
+    auto it = ready_by_kind_.find(kind(head));
+    return it == ready_by_kind_.end() || it->second.empty() ? no_id : *it->second.begin();
   }
 
   const Graph& g_;
@@ -210,7 +210,7 @@ class Scheduler {
   std::vector<size_t> waits_;
   std::vector<ReadyKey> keys_;
   std::set<ReadyKey> ready_;
-  std::map<Kind, std::set<uint32_t>> twins_;  // ready elementwise nodes
+  std::map<Kind, std::set<uint32_t>> ready_by_kind_;  // ready elementwise nodes
   std::vector<TuttiGroup> groups_;
   uint32_t count_ = 0;
 };

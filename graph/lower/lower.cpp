@@ -84,7 +84,7 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
   }
   for (const State& s : g.states())
     states_.push_back(
-        {texts_.emplace_back(s.name).c_str(), s.before == none ? TUTTI_NONE : number[s.before], number[s.after]});
+        {texts_.emplace_back(s.name).c_str(), s.before == no_id ? TUTTI_NONE : number[s.before], number[s.after]});
   program_ = {.size = sizeof(TuttiProgram),
               .numerics = numerics,
               .required = 0,

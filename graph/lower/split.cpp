@@ -171,8 +171,8 @@ class Splitter {
     }
     size_t part = ending_part(s);
     bool here = out_.parts[part].place == home;
-    if (here && s.before != none) value(s.before, part);  // one state that is read and written, not two
-    auto last = s.before == none ? last_read_.end() : last_read_.find(s.before);
+    if (here && s.before != no_id) value(s.before, part);  // one state that is read and written, not two
+    auto last = s.before == no_id ? last_read_.end() : last_read_.find(s.before);
     if (here && (last == last_read_.end() || last->second <= part))
       out_.parts[part].graph.set_state(s.name, value(s.after, part), s.role);
     else

@@ -51,14 +51,14 @@ Parts parts_of(const Graph& g) {
 
   auto inside = [&](ValueId v) {
     uint32_t k = g.info(v).producer;
-    return k == none ? std::string() : block[k];
+    return k == no_id ? std::string() : block[k];
   };
   std::vector<bool> held(g.values().size());  // read outside the block in the forward pass, or after the step
   for (size_t k = 0; k < nodes.size(); ++k)
     for (ValueId i : nodes[k].inputs)
       if (nodes[k].phase != Phase::backward && inside(i) != block[k]) held[i] = true;
   for (const State& s : g.states())
-    if (s.after != none) held[s.after] = true;
+    if (s.after != no_id) held[s.after] = true;
 
   Parts parts{{}, {}, std::vector<std::string>(g.values().size())};
   auto need = [&](auto& self, ValueId v) -> void {

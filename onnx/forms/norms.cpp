@@ -43,10 +43,10 @@ Names group(Raising& r, const tutti::Node& n) {
 ValueId per_channel(const Raising& r, ValueId id, const Shape& x) {
   Shape wanted(x.size() - 1, 1);
   wanted[0] = x[1];
-  if (r.shape(id) != wanted) return none;
+  if (r.shape(id) != wanted) return no_id;
   if (wanted.size() == 1) return id;
   const tutti::Node* n = r.producer(id);
-  return n && n->op->name == "reshape" && r.shape(n->inputs[0]) == Shape{x[1]} ? n->inputs[0] : none;
+  return n && n->op->name == "reshape" && r.shape(n->inputs[0]) == Shape{x[1]} ? n->inputs[0] : no_id;
 }
 
 /// (x - mean) * (rsqrt(variance + eps) * weight) + bias, as composed by batch_norm_eval.
@@ -64,7 +64,7 @@ std::optional<std::string> batch(Raising& r, const tutti::Node& add) {
   Names in = {r.name(x)};
   for (ValueId id : {scale->inputs[1], add.inputs[1], centred->inputs[1], sum->inputs[0]}) {
     ValueId channel = per_channel(r, id, shape);
-    if (channel == none) return std::nullopt;
+    if (channel == no_id) return std::nullopt;
     in.push_back(r.name(channel));
   }
   return r.add("BatchNormalization", in, {{"epsilon", load_element(eps.type.dtype, eps.data.data(), 0)}});

@@ -18,7 +18,7 @@ void expect_result(const RenderNodeView& c, const TensorType& want) {
     throw decline(fmt::format("the result is {}, expected {}", to_string(c.out(0)), to_string(want)));
 }
 
-Mismatch declines_launches(const Traits& traits, const codegen::LaunchList& work) {
+MatchResult declines_launches(const Traits& traits, const codegen::LaunchList& work) {
   for (const codegen::Launch& d : work.launches)
     if (d.buffers.size() > traits.max_arguments)
       return fmt::format("{} buffers; kernels of this device support at most {}", d.buffers.size(),

@@ -17,11 +17,11 @@ void expect(const RenderNodeView& c, size_t inputs, std::initializer_list<std::s
 /// Checks the type of the only result, if it is used. Throws Error(declined).
 void expect_result(const RenderNodeView& c, const TensorType& want);
 /// "" or the reason why the device cannot launch the work: too many buffers, too much scratch memory.
-Mismatch declines_launches(const Traits& traits, const codegen::LaunchList& work);
+MatchResult declines_launches(const Traits& traits, const codegen::LaunchList& work);
 
 /// Implements `declines` for entries whose make function throws if it declines.
 template <codegen::LaunchList (*make)(const RenderNodeView&)>
-Mismatch declines(const RenderNodeView& c) {
+MatchResult declines(const RenderNodeView& c) {
   try {
     return declines_launches(c.traits, make(c));
   } catch (const Error& e) {

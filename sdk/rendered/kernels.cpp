@@ -255,7 +255,7 @@ const std::vector<RenderEntry>& kernel_list(bool library, bool exact) {
 }
 
 /// "" or the reason why kernels cannot address all elements of the node's tensors.
-Mismatch declines_size(const NodeView& c) {
+MatchResult declines_size(const NodeView& c) {
   const Node& n = c.node();
   for (const auto& list : {n.inputs, n.results})
     for (uint32_t v : list) {
@@ -317,8 +317,9 @@ LaunchList render(const Program& program, const Traits& traits, const Fusion& f)
 }
 
 RenderChoice choose_rendered(const RenderNodeView& c) {
-  if (Mismatch why = declines_node(c.program, c.node(), true); !why.empty()) return RenderChoice::none("rendered", why);
-  if (Mismatch why = declines_size(c); !why.empty()) return RenderChoice::none("rendered", why);
+  if (MatchResult why = declines_node(c.program, c.node(), true); !why.empty())
+    return RenderChoice::none("rendered", why);
+  if (MatchResult why = declines_size(c); !why.empty()) return RenderChoice::none("rendered", why);
   return choose(kernel_list(c.traits.library != nullptr, c.traits.exact), c.node().op, c, "rendered");
 }
 

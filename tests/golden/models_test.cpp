@@ -71,7 +71,7 @@ TEST_P(GoldenModels, TwentyStepsAreAsInPyTorch) {
   std::string name = GetParam();
   json file = golden::read("models_" + name + ".json");
   data::TensorSet set = set_of(file.at("batches")[0], file.at("classes"));
-  InputLayout form = form_of(set, "golden", false);
+  InputLayout form = layout_of(set, "golden", false);
   for (const json& run : file.at("runs")) {
     Programs programs(find_model(name).task({.size = "tiny"}, set),
                       {.optimizer = optimizer_of(run), .precision = Precision::f64});

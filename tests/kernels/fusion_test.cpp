@@ -43,7 +43,7 @@ std::map<std::string, Tensor> run_as_built(const Device& device, const Graph& g,
   Executable executable = session.compile(lowered.program());
   executable.prepare();
   for (const State& s : g.states()) {
-    if (s.before == none) continue;
+    if (s.before == no_id) continue;
     std::vector<std::byte> bytes(num_bytes(g.info(s.before).type));
     store_tensor(inputs.at(s.name), bytes.data());
     session.write(s.name, bytes.data(), bytes.size());

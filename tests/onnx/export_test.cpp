@@ -40,7 +40,7 @@ struct Trained {
   }
 
   Model exported(const ExportOptions& o = {}) const {
-    return onnx::exported(checkpoint, *task, options, form_of(*data.train, "export", false), o);
+    return onnx::exported(checkpoint, *task, options, layout_of(*data.train, "export", false), o);
   }
 };
 
@@ -156,7 +156,7 @@ TEST(OnnxExport, TargetThatCannotBeWritten) {
 TEST(OnnxExport, CheckpointOfAnotherModel) {
   Trained cnn("cnn"), lstm("lstm");
   Error e = test::error_from(
-      [&] { exported(cnn.checkpoint, *lstm.task, lstm.options, form_of(*lstm.data.train, "export", false), {}); });
+      [&] { exported(cnn.checkpoint, *lstm.task, lstm.options, layout_of(*lstm.data.train, "export", false), {}); });
   EXPECT_NE(std::string(e.what()).find("another architecture"), std::string::npos) << e.what();
 }
 

@@ -89,7 +89,7 @@ TEST_F(ReferenceGraph, StepsEqualTheGraphsOwnValues) {
   TuttiExecutable* x = prepared(lowered.program());
   std::map<std::string, Tensor> values;
   for (const State& s : g.states())
-    if (s.before != none) {
+    if (s.before != no_id) {
       Tensor w(g.info(s.before).type);
       for (size_t i = 0; i < w.at.size(); ++i) w.at[i] = round_to(DType::f32, noise(s.before, i, 0.4));
       write(s.name, w);

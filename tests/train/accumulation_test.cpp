@@ -141,7 +141,7 @@ TEST_P(AccumulationTest, TakesTheActivationsOfOnePart) {
 struct ThreeLayers {
   data::Split data = data::synthetic({256}, 256, 32, 8);
   Programs programs{classification(nn::Sequential{nn::Linear(256), nn::Relu(), nn::Linear(256), nn::Linear(256)})};
-  InputLayout form = form_of(data.train, "train", false);
+  InputLayout form = layout_of(data.train, "train", false);
   ModelSignature declared = programs.declare(form);
   Graph part = programs.accumulation(form, 16);
   std::vector<std::string> sums() const {

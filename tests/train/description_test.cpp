@@ -27,7 +27,7 @@ std::vector<std::string> names(const std::string& text, const std::string& data)
   ModelDef m = described_model(text, "net.json");
   auto set = data::open_data(data).train;
   std::vector<std::string> all;
-  ModelSignature d = Programs(m.task(ModelOptions(), *set)).declare(form_of(*set, "train", false));
+  ModelSignature d = Programs(m.task(ModelOptions(), *set)).declare(layout_of(*set, "train", false));
   for (const nn::Parameter& p : d.parameters) all.push_back(p.name + " " + to_string(p.type.shape));
   return all;
 }
@@ -57,7 +57,7 @@ TEST(Description, TokensAreCheckedAgainstTheSmallestEmbedding) {
   EXPECT_EQ(m.context({.context = 7}), 7);
   auto set = data::open_data(m.synthetic(ModelOptions(), 4), {.context = 5}).train;
   EXPECT_EQ(set->column("tokens").classes, 9);
-  ModelSignature d = Programs(m.task(ModelOptions(), *set)).declare(form_of(*set, "train", false));
+  ModelSignature d = Programs(m.task(ModelOptions(), *set)).declare(layout_of(*set, "train", false));
   EXPECT_EQ(d.limits.at("tokens").end, 9);
   EXPECT_EQ(d.limits.at("next").end, 20);
 }
@@ -81,7 +81,7 @@ TEST(Description, DamagedTextsAreRefusedOrTaken) {
     }
     try {
       ModelDef m = described_model(text, "net.json");
-      Programs(m.task(ModelOptions(), *set)).declare(form_of(*set, "train", false));
+      Programs(m.task(ModelOptions(), *set)).declare(layout_of(*set, "train", false));
     } catch (const Error& e) {
       EXPECT_EQ(e.code, Code::invalid) << text;
       expect_parts(e.what(), {"net.json"});

@@ -36,7 +36,7 @@ TEST(GgufDecoder, NamesAndShapesAreOurModels) {
   data::Sources sources = data::open_data(m.synthetic(options, 2), {.context = m.context(options)});
   Programs programs(m.task(options, *sources.train), {.optimizer = optimizer_named(m.optimizer)});
   HostTensors c = gguf_weights(Gguf(golden + "/llama.gguf"));
-  std::vector<nn::Parameter> parameters = programs.declare(form_of(*sources.train, "train", true)).parameters;
+  std::vector<nn::Parameter> parameters = programs.declare(layout_of(*sources.train, "train", true)).parameters;
   EXPECT_EQ(parameters.size(), c.size());
   for (const nn::Parameter& p : parameters) {
     ASSERT_TRUE(c.count(p.name)) << p.name;

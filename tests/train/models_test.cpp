@@ -45,7 +45,7 @@ bool has_batch_norm(const std::string& name) {
   ModelOptions options{.size = "tiny"};
   data::Sources data =
       data::open_data(model.synthetic(options, 64), {.context = model.context ? model.context(options) : 0});
-  return !Programs(model.task(options, *data.train)).declare(form_of(*data.train, "set", true)).buffers.empty();
+  return !Programs(model.task(options, *data.train)).declare(layout_of(*data.train, "set", true)).buffers.empty();
 }
 
 TEST_P(Models, LearnInMixedPrecisionAsInF32) {
@@ -92,7 +92,7 @@ TEST(ModelSizes, AreAcceptedByEveryDevice) {
           data::Sources data =
               data::open_data(model->synthetic(options, 64), {.context = model->context ? model->context(options) : 0});
           Programs programs(model->task(options, *data.train), {.optimizer = Adam{}, .precision = precision});
-          InputLayout form = form_of(*data.train, "set", true);
+          InputLayout form = layout_of(*data.train, "set", true);
           for (const Graph& g : {programs.training(form, size.batch), programs.evaluation(form, size.eval_batch)})
             for (const Declined& d : legalizer.declined(legalizer.expand(g)))
               // Beyond a kernel's reach only what is not a model's first size may be.

@@ -243,7 +243,7 @@ double norm_of(const HostTensor& t) {
 TEST_P(NanCheckTest, NormsAreThoseOfTheGradientsInFloat64) {
   Programs programs(classification(mlp()),
                     {.optimizer = Sgd{}, .gradient_norm = true, .norms_every = 1, .expose_gradients = true});
-  InputLayout form = form_of(samples(), "set", false);
+  InputLayout form = layout_of(samples(), "set", false);
   ModelSignature declared = programs.declare(form);
   uint32_t seed[2] = {7, 0};
   HostTensors states = tutti::run(programs.initialization(declared), device,

@@ -32,7 +32,7 @@ const Change changes[] = {
 /// The graphs of a run, as text.
 std::string graphs(const ModelDef& model, const ModelOptions& options, const data::Source& set) {
   Programs programs(model.task(options, set));
-  InputLayout form = form_of(set, "train", false);
+  InputLayout form = layout_of(set, "train", false);
   return print(programs.training(form, 4)) + print(programs.initialization(programs.declare(form)));
 }
 

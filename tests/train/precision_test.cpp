@@ -118,7 +118,7 @@ TEST_P(PrecisionTest, OverflowSkipsTheStepAndHalvesTheScale) {
   o.optimizer = Sgd{.lr = lr, .momentum = 0.9};
   Trainer t(device, classification(model), o);
   Programs programs(classification(model), {.optimizer = Sgd{}, .expose_gradients = true});
-  InputLayout form = form_of(set, "set", false);
+  InputLayout form = layout_of(set, "set", false);
   std::vector<nn::Parameter> parameters = programs.declare(form).parameters;
   std::map<std::string, Tensor> before, now;
   auto look = [&](auto& to) {

@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, RecomputeTest, testing::ValuesIn(usable()), te
 TEST(Recompute, CopiesSurviveTheMergingOfEqualNodes) {
   Wide wide;
   Programs programs(wide.task());
-  Graph g = programs.training(form_of(*wide.data.train, "set", true), 4);
+  Graph g = programs.training(layout_of(*wide.data.train, "set", true), 4);
   std::vector<std::string> names = blocks(g);
   ASSERT_GE(names.size(), 2u);
   EXPECT_TRUE(names[0].ends_with(".0")) << names[0];

@@ -284,7 +284,7 @@ TEST(Cases, VariantsAreWhatTheySay) {
   EXPECT_EQ(shape("add:0:all.broadcast:f32"), (Shape{3, 1, 5}));
   CaseId state = parse_case("adam:0:forward.state:f32");
   Graph g = graph_of(state);
-  EXPECT_EQ(std::count_if(g.states().begin(), g.states().end(), [](const State& s) { return s.before != none; }), 3);
+  EXPECT_EQ(std::count_if(g.states().begin(), g.states().end(), [](const State& s) { return s.before != no_id; }), 3);
 }
 
 /// Every op has a tensor above 2^16 elements, another batch size and an empty tensor somewhere.

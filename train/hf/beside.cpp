@@ -26,7 +26,7 @@ void expect_config_of(const std::string& weights, const std::string& model, cons
   if (!is_folder(name)) return;
   const ModelDef def = read_folder(name);
   const std::string remedy = fmt::format("name the folder as the model, without '{}': {}", model, name);
-  const InputLayout form = form_of(set, "set", false);
+  const InputLayout form = layout_of(set, "set", false);
   std::string theirs, ours;
   try {
     const Task described = def.build({.data = data}, set);

@@ -45,7 +45,7 @@ HostTensor Decoder::decode(std::vector<int32_t> part, int64_t size, int64_t posi
   auto it = programs_.find(size);
   if (it == programs_.end()) {
     model_.bind(data::TensorSet("token", {{"tokens", next}, {"next", next}}));
-    Graph g = model_.programs().decoding(form_of(one, "token", false), context_);
+    Graph g = model_.programs().decoding(layout_of(one, "token", false), context_);
     vocabulary_ = g.latest("generate.logits").shape().at(0);
     it = programs_.emplace(size, model_.prepare(g)).first;
     model_.initialize();

@@ -95,7 +95,7 @@ void DeviceModel::declare(const ModelSignature& found) {
 void DeviceModel::bind(const data::Source& set) {
   std::vector<const void*> now = {&set};
   for (const data::Table& t : set.tables()) now.push_back(t.data);
-  Bound binding{std::move(now), form_of(set, fmt::format("{}.{}", set.name, set.size()), false)};
+  Bound binding{std::move(now), layout_of(set, fmt::format("{}.{}", set.name, set.size()), false)};
   // fast path: train() with few steps calls this each time
   if (std::ranges::find(bound_, binding) != bound_.end()) return;
   set.check();

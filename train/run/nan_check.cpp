@@ -108,7 +108,7 @@ std::vector<ValueId> count_not_finite(Graph& g) {
   for (const Node& n : g.nodes())
     for (const auto* list : {&n.inputs, &n.results})
       for (ValueId v : *list)
-        if (v != none && is_float(g.info(v).type.dtype) && g.info(v).role != Role::constant) all.insert(v);
+        if (v != no_id && is_float(g.info(v).type.dtype) && g.info(v).role != Role::constant) all.insert(v);
   Graph::Scope scope(g, "nan_check", Phase::bookkeeping);
   for (ValueId v : all) {
     Value x = g.value(v);
@@ -139,11 +139,11 @@ std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any) {
     const ValueInfo& info = runs[at.run].graph.info(at.value);
     bool made = true;  // by a node with finite inputs
     auto back_to = [&](size_t r, ValueId v) {
-      if (v == none || !runs[r].not_finite.contains(v)) return;
+      if (v == no_id || !runs[r].not_finite.contains(v)) return;
       made = false;
       if (seen.insert({r, v}).second) open.push_back({r, v});
     };
-    if (info.producer != none) {
+    if (info.producer != no_id) {
       for (ValueId input : runs[at.run].graph.nodes()[info.producer].inputs) back_to(at.run, input);
     } else if (info.role == Role::state) {
       const State* before = nullptr;  // the last run that wrote it
@@ -155,7 +155,7 @@ std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any) {
   auto order = [&](const Found& f) {
     uint32_t producer = runs[f.run].graph.info(f.value).producer;
     return std::make_tuple(runs[f.run].usual.contains(f.value), f.run,
-                           producer == none ? int64_t{-1} : int64_t{producer});
+                           producer == no_id ? int64_t{-1} : int64_t{producer});
   };
   auto first = std::ranges::min_element(begins, {}, order);
   return first == begins.end() ? std::nullopt : std::optional(*first);
@@ -239,7 +239,7 @@ std::unique_ptr<NanCheck::Program> NanCheck::counting(const Run& run, std::optio
     const Node n = p->graph.nodes()[p->graph.info(*shown).producer];
     for (const auto* list : {&n.inputs, &n.results})
       for (ValueId v : *list)
-        if (v != none && p->graph.info(v).role == Role::temp) p->graph.set_state(shown_state(v), p->graph.value(v));
+        if (v != no_id && p->graph.info(v).role == Role::temp) p->graph.set_state(shown_state(v), p->graph.value(v));
   }
   p->compiled = model_.replace_programs(p->graph, model_.form_for(*set_, true), *set_);
   return p;
@@ -327,7 +327,7 @@ Cause NanCheck::describe(const Run& run, const std::string& where, ValueId origi
     if (i.role == Role::feed) fill(run, i.name, t.bytes.data());
     return t;
   };
-  if (info.producer == none) {
+  if (info.producer == no_id) {
     HostTensor t = own(origin);
     Contents c = contents_of(t);
     Cause cause{
@@ -348,18 +348,18 @@ Cause NanCheck::describe(const Run& run, const std::string& where, ValueId origi
   const Node& n = plain.nodes()[info.producer];
   std::map<ValueId, HostTensor> values;
   for (ValueId v : n.inputs)
-    if (v != none && plain.info(v).role != Role::temp) values.emplace(v, own(v));
+    if (v != no_id && plain.info(v).role != Role::temp) values.emplace(v, own(v));
   this->run(*p, run);
   for (const auto* list : {&n.inputs, &n.results})
     for (ValueId v : *list)
-      if (v != none && !values.contains(v)) values.emplace(v, model_.runner.read(shown_state(v)));
+      if (v != no_id && !values.contains(v)) values.emplace(v, model_.runner.read(shown_state(v)));
 
   std::string text = fmt::format("it began in {} with node {} of {}, {}: {}", where, info.producer, p->nodes,
                                  name(n.phase), in_words(plain, n));
   std::optional<size_t> first;
   Shape shape;
   for (ValueId v : n.results) {
-    if (v == none) continue;
+    if (v == no_id) continue;
     const HostTensor& t = values.at(v);
     Contents contents = contents_of(t);
     text += fmt::format("\n  result  {}", in_words(t, contents));
@@ -370,7 +370,7 @@ Cause NanCheck::describe(const Run& run, const std::string& where, ValueId origi
                         to_string(place_of(shape, *first)));
   }
   for (ValueId v : n.inputs) {
-    if (v == none) continue;
+    if (v == no_id) continue;
     const HostTensor& t = values.at(v);
     text += fmt::format("\n  input   {}", in_words(t, contents_of(t)));
     if (first && n.op->elementwise() && t.type.shape == shape) text += fmt::format("; there {}", element(t, *first));

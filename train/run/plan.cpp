@@ -139,7 +139,7 @@ InputLayout form_of_set(const data::Source& set, const char* kind, const Device&
   // with the number of samples, because sets of different size may have the same name
   TensorType all = columns.at(0).type;
   all.shape.insert(all.shape.begin(), set.size());
-  return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
+  return layout_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
 }
 
 std::vector<double> class_weights(const TrainerOptions& o, const data::Source& set) {
@@ -183,7 +183,7 @@ struct RunPlanner::Impl {
         test(test),
         session(device, session_options(o.device_options, o.precision, o.exact)),
         legalizer(session),
-        declared(programs->declare(form_of(train, "set", false))) {
+        declared(programs->declare(layout_of(train, "set", false))) {
     is_quantized(declared, o.frozen);  // refuses what the run would
   }
 

@@ -320,7 +320,7 @@ HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs,
   compiled->prepare();
   HostTensors feeds = inputs;
   for (const State& s : g.states())
-    if (auto at = feeds.find(s.name); at != feeds.end() && s.before != none) {
+    if (auto at = feeds.find(s.name); at != feeds.end() && s.before != no_id) {
       runner.write(s.name, at->second);
       feeds.erase(at);
     }

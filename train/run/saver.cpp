@@ -77,7 +77,7 @@ std::string Saver::named(const std::string& what) const {
 
 const std::string& Saver::last_saved() {
   wait();
-  return good_;
+  return last_saved_;
 }
 
 void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
@@ -91,7 +91,7 @@ void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
         std::optional<Error> failure;
         try {
           write(c, step, best);
-          good_ = path_;
+          last_saved_ = path_;
           wrote_ = true;
         } catch (const Error& e) {
           failure = e;

@@ -78,7 +78,7 @@ class Saver {
   void finish();
   /// The last complete checkpoint, or the one that the run started from; "" if there is none. Waits for pending writes.
   const std::string& last_saved();
-  void began_from(const std::string& path) { good_ = path; }
+  void began_from(const std::string& path) { last_saved_ = path; }
   /// Whether any checkpoint was written. Waits like last_saved().
   bool wrote() const {
     wait();
@@ -94,7 +94,7 @@ class Saver {
   void prune(int64_t step) const;
   std::string named(const std::string& what) const;
 
-  std::string path_, good_;
+  std::string path_, last_saved_;
   mutable std::mutex mutex_;  // protects failure_
   std::optional<Error> failure_;
   int64_t keep_;

@@ -308,7 +308,7 @@ TrainResult Trainer::train(const data::Source& set, int64_t max_steps, const Wat
 
 EvalResult Trainer::evaluate(const data::Source& set) { return tutti::evaluate(impl_->model, set); }
 ModelSummary Trainer::summary(const data::Source& set) const {
-  return summarize(impl_->model.programs(), form_of(set, "train", false), std::min(impl_->own_batch(), set.size()));
+  return summarize(impl_->model.programs(), layout_of(set, "train", false), std::min(impl_->own_batch(), set.size()));
 }
 HostTensor Trainer::predict(const data::Source& set) { return tutti::predict(impl_->model, set); }
 std::optional<Shape> Trainer::output_shape() const {
@@ -321,7 +321,7 @@ HostTensor Trainer::next_token(std::span<const int32_t> tokens, int64_t position
   return impl_->next_token(tokens, position, context);
 }
 std::vector<std::string> Trainer::metrics(const data::Source& set) const {
-  return reported_metrics(impl_->model.programs().declare(form_of(set, "test", false)).metrics);
+  return reported_metrics(impl_->model.programs().declare(layout_of(set, "test", false)).metrics);
 }
 void Trainer::report_validation_loss(double loss) {
   if (impl_->options.plateau) impl_->options.plateau->update(loss);

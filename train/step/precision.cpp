@@ -94,7 +94,7 @@ void LossScaler::finish() {
   Graph::Scope scope(g_, "loss_scale", Phase::bookkeeping);
   const std::vector<State> states = g_.states();  // a copy: set_state changes them
   for (const State& s : states)
-    if (s.before != none && s.after != s.before)
+    if (s.before != no_id && s.after != s.before)
       g_.set_state(s.name, select(finite_, g_.value(s.after), g_.value(s.before)));
 
   Value good = good_ + 1, grown = equal(good, good.like(static_cast<double>(options_.growth_interval)));

@@ -39,7 +39,7 @@ Value rows_of(const data::Column& c, Value indices) {
 
 }  // namespace
 
-InputLayout form_of(const data::Source& source, const std::string& name, bool resident) {
+InputLayout layout_of(const data::Source& source, const std::string& name, bool resident) {
   InputLayout form{.name = name, .columns = source.columns(), .tables = {}, .resident = resident};
   for (const data::Table& t : source.tables()) form.tables.emplace(t.name, t.type);
   for (const data::Column& c : form.columns)

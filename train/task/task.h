@@ -42,7 +42,7 @@ struct TUTTI_API InputLayout {
   std::string table_state(const std::string& table) const { return "data." + name + "." + table; }
 };
 /// The layout of a source.
-TUTTI_API InputLayout form_of(const data::Source& source, const std::string& name, bool resident);
+TUTTI_API InputLayout layout_of(const data::Source& source, const std::string& name, bool resident);
 
 /// The columns of one batch, for building a program.
 class TUTTI_API Batch {

@@ -28,7 +28,7 @@ Graph all_kept(const Graph& g) {
   for (const Node& n : g.nodes()) r.copy(n);
   for (const Node& n : g.nodes())
     for (ValueId v : n.results)
-      if (v != none) r.to().set_state(value_name(v), r[v]);
+      if (v != no_id) r.to().set_state(value_name(v), r[v]);
   return r.finish();
 }
 
@@ -71,13 +71,13 @@ ExactResult bisect_exact(const Device& a, const Device& b, const BisectOptions& 
     for (uint32_t k = 0; k < g.nodes().size(); ++k) {
       const Node& n = g.nodes()[k];
       for (ValueId v : n.results) {
-        if (v == none) continue;
+        if (v == no_id) continue;
         parity::Difference d = parity::compare_bits(x.at(value_name(v)), y.at(value_name(v)));
         if (d.ok) continue;
         ExactFinding f{
             .step = result.steps, .node = k, .blamed = n, .inputs = {}, .results = {}, .difference = d, .wrong = {}};
         for (ValueId i : n.inputs) f.inputs.push_back(g.info(i).type);
-        for (ValueId i : n.results) f.results.push_back(i == none ? TensorType{} : g.info(i).type);
+        for (ValueId i : n.results) f.results.push_back(i == no_id ? TensorType{} : g.info(i).type);
         watch(fmt::format("step {} of {}: asking {}", result.steps + 1, o.steps, reference.id));
         ExactSide judge(reference, kept);
         judge.step(inputs);

@@ -21,7 +21,7 @@ Tensors first_states(const Graph& step, Graph init, const BisectOptions& o, cons
                      const data::Source& set) {
   Tensors states;
   for (const State& s : step.states())
-    if (s.before != none) states.emplace(s.name, Tensor(step.info(s.before).type));
+    if (s.before != no_id) states.emplace(s.name, Tensor(step.info(s.before).type));
   states.at("seed").at = {static_cast<double>(o.seed & 0xffffffffu), static_cast<double>(o.seed >> 32)};
   if (auto scale = states.find("loss_scale"); scale != states.end()) scale->second.at = {LossScaling{}.initial};
   for (auto& [name, t] : truths_of(init, {{"seed", states.at("seed")}}))
@@ -47,7 +47,7 @@ data::TensorSet samples_of(const BisectOptions& o) {
 FirstSteps::FirstSteps(const BisectOptions& o)
     : set_(samples_of(o)), batches_(data::sequential_order(set_.size()), o.batch, data::Last::drop) {
   Programs programs(o.task, {.optimizer = o.optimizer, .precision = o.precision});
-  InputLayout form = form_of(set_, "train", true);
+  InputLayout form = layout_of(set_, "train", true);
   step_ = programs.training(form, o.batch);
   inputs_ = first_states(step_, programs.initialization(programs.declare(form)), o, form, set_);
   inputs_["lr"] = Tensor({DType::f32, {}});

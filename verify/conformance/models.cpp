@@ -47,7 +47,7 @@ struct Run {
       : options(options_of(name, full)),
         set(*options.set),
         programs(options.task),
-        form(form_of(set, "train", true)),
+        form(layout_of(set, "train", true)),
         init(programs.initialization(programs.declare(form))),
         step(programs.training(form, batch)),
         session(device),

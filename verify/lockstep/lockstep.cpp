@@ -188,7 +188,7 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
     Tensors in = {{"gradient", got.at("gradient." + u.parameter)}, {"lr", Tensor({DType::f32, {}})}};
     in.at("lr").at = {round_to(DType::f32, rate)};
     for (const State& s : u.graph.states())
-      if (s.before != none) in.emplace(s.name, before.at(s.name));
+      if (s.before != no_id) in.emplace(s.name, before.at(s.name));
     std::vector<Tensor> want = truth_of(u.graph, in);
     for (size_t k = 0; k < want.size(); ++k) {
       const std::string& name = u.graph.states()[k].name;
@@ -227,7 +227,7 @@ LockstepOptions lockstep_of(const ModelDef& model, const ModelOptions& options) 
 
 std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& o) {
   Programs programs(o.task, {.optimizer = o.optimizer, .expose_gradients = true});
-  InputLayout form = form_of(*o.set, "train", true);
+  InputLayout form = layout_of(*o.set, "train", true);
   ModelSignature declared = programs.declare(form);
   Graph g = programs.training(form, o.batch);
   Side truth(select_device(reference_device), g, form, *o.set);
@@ -257,7 +257,7 @@ std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const L
   feeds.at("lr").at = {rate};
   Tensors before, after;
   for (const State& s : g.states())
-    if (s.before != none && !is_data(s)) {
+    if (s.before != no_id && !is_data(s)) {
       std::vector<std::byte> bytes(num_bytes(g.info(s.before).type));
       truth.session.read(s.name, bytes.data(), bytes.size());
       before.emplace(s.name, tensor_from(g.info(s.before).type, bytes.data()));

@@ -32,7 +32,7 @@ void DeviceProgram::step(const Tensors& feeds) {
 
 Tensors DeviceProgram::run(const Tensors& inputs, bool write_states) {
   for (const State& s : graph_.states())
-    if (write_states && s.before != none) write(s.name, inputs.at(s.name));
+    if (write_states && s.before != no_id) write(s.name, inputs.at(s.name));
   step(inputs);
   Tensors out;
   for (const State& s : graph_.states()) out.emplace(s.name, read(s.name));

@@ -119,7 +119,7 @@ CaseResult run_case(Session& session, Prepared& p, const SuiteOptions& options) 
     bool goes_on = run.truth.empty() && !g.states().empty();
     if (goes_on)
       for (size_t k = 0; k < last.size(); ++k)
-        if (g.states()[k].before != none) inputs.at(g.states()[k].name) = last[k];
+        if (g.states()[k].before != no_id) inputs.at(g.states()[k].name) = last[k];
     Tensors states = programs[run.program]->run(inputs, !goes_on);
     std::vector<Tensor> got;
     for (const State& s : g.states()) got.push_back(std::move(states.at(s.name)));
