@@ -7,12 +7,27 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/number.h"
 #include "data/tokenizer.h"
 #include "train/run/trainer.h"
 #include "train/run/trainer_option.h"
 #include "train/task/model_option.h"
 
 namespace tutti::cli {
+
+/// Declares an option that sets `value`: a switch for a bool, with a check for a number.
+template <class V>
+CLI::Option* add_value(CLI::App& sub, std::string_view option, V& value, const std::string& doc) {
+  const std::string flag = fmt::format("--{}", option);
+  if constexpr (std::is_same_v<V, bool>)
+    return sub.add_flag(flag, value, doc);
+  else if constexpr (std::is_integral_v<V>)
+    return sub.add_option(flag, value, doc)->check(whole<V>);
+  else if constexpr (std::is_same_v<V, double>)
+    return sub.add_option(flag, value, doc)->check(real);
+  else
+    return sub.add_option(flag, value, doc);
+}
 
 /// Declares an option for each of data::data_options(), which sets its field of `open`.
 std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& open);
@@ -41,6 +56,8 @@ struct RunOptions {
   void add_to(CLI::App& sub);
   /// Declares one option of models that checkpoints do not store.
   CLI::Option* add_model_option(CLI::App& sub, const ModelOption& option);
+  /// Declares one option of the trainer.
+  CLI::Option* add_trainer_option(CLI::App& sub, const TrainerOption& option);
   /// A subcommand's own option that checkpoints remember as well.
   CLI::Option* remember(CLI::Option* option);
   /// Removes an option, such as "epochs", from a subcommand on which it has no effect.

@@ -19,16 +19,6 @@ std::string listed(const All& all, F&& text, const char* separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
-/// Checks that the text is a number of the type V, if that is one.
-template <class V>
-CLI::Option* checked(CLI::Option* option, const V&) {
-  if constexpr (std::is_same_v<V, double>)
-    option->check(real);
-  else if constexpr (std::is_integral_v<V>)
-    option->check(whole<V>);
-  return option;
-}
-
 }  // namespace
 
 std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& open) {
@@ -36,9 +26,8 @@ std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& ope
   for (const data::DataOption& option : data::data_options())
     all.push_back(std::visit(
         [&](auto field) {
-          CLI::Option* o = sub.add_option(fmt::format("--{}", option.name), open.*field, option.doc);
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(open.*field)>, double>)
-            o->check(real)->default_str("");
+          CLI::Option* o = add_value(sub, option.name, open.*field, option.doc);
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(open.*field)>, double>) o->default_str("");
           return o;
         },
         option.field));
@@ -86,14 +75,12 @@ void RunOptions::add_model(CLI::App& sub) {
 }
 
 CLI::Option* RunOptions::add_model_option(CLI::App& sub, const ModelOption& option) {
-  const std::string flag = fmt::format("--{}", option.name);
   return std::visit(
       [&](auto field) {
-        using V = std::remove_cvref_t<decltype(field(model_values))>;
-        if constexpr (std::is_same_v<V, nn::Scheme>)
-          return sub.add_option(flag, init, option.doc);
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field(model_values))>, nn::Scheme>)
+          return add_value(sub, option.name, init, option.doc);
         else
-          return checked(sub.add_option(flag, field(model_values), option.doc), V{});
+          return add_value(sub, option.name, field(model_values), option.doc);
       },
       option.field);
 }
@@ -150,31 +137,25 @@ void RunOptions::add_device(CLI::App& sub) {
   sub.add_option("--threads", threads, "CPU threads (0: chosen by the plugin)")->check(whole<int>)->group("Device");
 }
 
-/// Options with a TrainerOption record.
+CLI::Option* RunOptions::add_trainer_option(CLI::App& sub, const TrainerOption& option) {
+  CLI::Option* added =
+      option.parse ? add_value(sub, option.name, texts.at(std::string(option.name)), option.doc)
+                   : std::visit([&](auto member) { return add_value(sub, option.name, trainer.*member, option.doc); },
+                                option.field);
+  if (option.number(trainer) == option.unset) added->default_str("");
+  return added->group(std::string(option.group));
+}
+
+/// Options with a TrainerOption record that every command with a model takes.
 void RunOptions::add_trainer(CLI::App& sub) {
+  using enum TrainerOption::Scope;
   for (const TrainerOption& option : tutti::trainer_options()) {
-    if (option.scope == TrainerOption::Scope::library) continue;
-    const std::string flag = fmt::format("--{}", option.name);
-    if (option.parse) {
-      declare(sub.add_option(flag, texts.at(std::string(option.name)), option.doc), option.group.data());
-      continue;
-    }
-    CLI::Option* added = std::visit(
-        [&](auto member) {
-          auto& value = trainer.*member;
-          using V = std::remove_cvref_t<decltype(value)>;
-          if constexpr (std::is_same_v<V, bool>) {
-            return sub.add_flag(flag, value, option.doc);
-          } else {
-            return checked(sub.add_option(flag, value, option.doc), V{});
-          }
-        },
-        option.field);
-    if (option.number(trainer) == option.unset) added->default_str("");
-    if (option.scope == TrainerOption::Scope::machine)
-      machine_.emplace_back(&option, added->group(std::string(option.group)));
+    if (option.scope == train || option.scope == library) continue;
+    CLI::Option* added = add_trainer_option(sub, option);
+    if (option.scope == machine)
+      machine_.emplace_back(&option, added);
     else
-      declare(added, option.group.data());
+      remember(added);
   }
   CLI::Option* batch = sub.get_option("--batch");
   if (trainer.batch == 0) batch->description("Batch size (default: the model's)")->default_str("");

@@ -102,7 +102,6 @@ TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& t
   // Clipping computes the norm anyway; otherwise it would cost a small model 10 % of its time.
   options.gradient_norm = (!settings.log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
   options.norms_every = norms;
-  options.nan_check = nan_check;
   if (page.asked() || run.memory_budget > 0) options.forms = run.weight_forms(resume);
   run.fit(options, device, task, data, !no_eval, !quiet);
   options.profiler = profile.make();
@@ -213,22 +212,13 @@ namespace {
 /// The options that the library has records of.
 void add_settings(TrainCommand& command, CLI::App* sub) {
   for (const RunOption& option : run_options()) {
-    const std::string flag = fmt::format("--{}", option.name);
     CLI::Option* added = std::visit(
-        [&](auto member) {
-          auto& value = command.settings.*member;
-          using V = std::remove_cvref_t<decltype(value)>;
-          if constexpr (std::is_same_v<V, bool>)
-            return sub->add_flag(flag, value, option.doc);
-          else if constexpr (std::is_same_v<V, int64_t>)
-            return sub->add_option(flag, value, option.doc)->check(whole<V>);
-          else
-            return sub->add_option(flag, value, option.doc);
-        },
-        option.field);
+        [&](auto member) { return add_value(*sub, option.name, command.settings.*member, option.doc); }, option.field);
     added->group(std::string(option.group));
     if (option.stored) command.run.remember(added);
   }
+  for (const TrainerOption& option : trainer_options())
+    if (option.scope == TrainerOption::Scope::train) command.run.add_trainer_option(*sub, option);
 }
 
 void add_files(TrainCommand& command, CLI::App* sub) {
@@ -251,10 +241,6 @@ void add_files(TrainCommand& command, CLI::App* sub) {
 }
 
 void add_training(TrainCommand& command, CLI::App* sub) {
-  sub->add_flag("--nan-check", command.nan_check,
-                "When a loss or a weight is NaN or infinite, name the node that produced it and the ranges of its "
-                "inputs. Costs up to 5 % of the time and a copy of the state in host memory; some steps run again")
-      ->group("Training");
   sub->add_option("--overfit", command.overfit,
                   "Sanity check: train on one batch for at most N steps. Passes (exit code 0) if the loss falls to 1 % "
                   "of the first, else fails (1). Models with dropout or noise, or whose loss cannot reach 0, may fail")

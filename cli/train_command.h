@@ -24,7 +24,7 @@ struct TrainCommand {
   std::string resume, adapters, merged;
   int64_t norms = 0;
   std::optional<int64_t> overfit;
-  bool json = false, quiet = false, no_eval = false, nan_check = false, summary = false;
+  bool json = false, quiet = false, no_eval = false, summary = false;
 
   /// Result of training.
   struct Outcome : RunResult {

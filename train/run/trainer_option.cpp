@@ -162,9 +162,9 @@ std::vector<TrainerOption> training_records() {
       {.name = "nan-check",
        .group = "Training",
        .field = &T::nan_check,
-       .doc = "When a loss or a weight becomes NaN or infinite, the error names the node that produced it and the "
-              "ranges of the node's inputs",
-       .scope = library},
+       .doc = "When a loss or a weight is NaN or infinite, name the node that produced it and the ranges of its "
+              "inputs. Costs up to 5 % of the time and a copy of the state in host memory; some steps run again",
+       .scope = train},
       {.name = "nan-losses",
        .group = "Training",
        .field = &T::nan_losses,

@@ -23,6 +23,7 @@ struct TUTTI_API TrainerOption {
     run,       ///< every command with a model takes it, and checkpoints store it
     training,  ///< the same, without effect if nothing is trained
     machine,   ///< every command with a model takes it; it does not change results, so checkpoints do not store it
+    train,     ///< only `tutti train` takes it, and checkpoints do not store it
     library,   ///< C++ and Python only
   };
 
