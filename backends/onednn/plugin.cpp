@@ -47,14 +47,6 @@ const char* isa_name() {
   }
 }
 
-/// The first number in OMP_NUM_THREADS, else the number of CPUs that this process may use.
-int default_threads() {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  std::string_view first = text ? text : "";
-  int asked = parse_number<int>(first.substr(0, first.find(','))).value_or(0);
-  return asked >= 1 && asked <= most_threads ? asked : usable_cpus();
-}
-
 class OnednnPlugin : public sdk::Plugin {
  public:
   const char* name() const override { return "onednn"; }
@@ -74,7 +66,7 @@ class OnednnPlugin : public sdk::Plugin {
 
   std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
     if (device != 0) throw invalid(fmt::format("onednn: no device {}", device), "its one device is 0");
-    int threads = default_threads();
+    int threads = default_threads(most_threads);
     for (const auto& [key, value] : options) {
       if (key != "threads")
         throw invalid(fmt::format("onednn: unknown option '{}'", key), "the valid option is: threads");

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "core/base/cgroup.h"
@@ -57,6 +59,13 @@ int usable_cpus(const std::filesystem::path& root) {
                  : static_cast<int>(std::thread::hardware_concurrency());  // more CPUs than cpu_set_t holds
   if (auto quota = cpu_quota(root)) cpus = static_cast<int>(std::min<double>(cpus, std::ceil(*quota)));
   return std::max(cpus, 1);
+}
+
+int default_threads(int most) {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  std::string_view first = text ? text : "";
+  int asked = parse_number<int>(first.substr(0, first.find(','))).value_or(0);
+  return asked >= 1 && asked <= most ? asked : usable_cpus();
 }
 
 }  // namespace tutti

@@ -13,4 +13,7 @@ std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 /// whichever is less. The default of every number of threads.
 int usable_cpus(const std::filesystem::path& root = "/");
 
+/// The first number in OMP_NUM_THREADS if it is at most `most`, else usable_cpus().
+int default_threads(int most);
+
 }  // namespace tutti

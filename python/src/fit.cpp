@@ -128,10 +128,11 @@ class IterablePasses : public Passes {
   int64_t pass_ = 0, done_ = 0;  // number of the pass, its steps so far
 };
 
-/// Tells Python of the run: `front` is a _Bar of tutti.trainer.
+/// Tells Python of the run: `front` is a _Front of tutti.trainer.
 class PyObserver : public RunObserver {
  public:
-  explicit PyObserver(nb::object front) : front_(std::move(front)) {}
+  PyObserver(PyTrainer& trainer, nb::object front)
+      : trainer_(trainer), front_(std::move(front)), reads_steps_(nb::cast<bool>(front_.attr("reads_steps"))) {}
   ~PyObserver() override {
     WithGil gil;
     front_.reset();
@@ -142,7 +143,7 @@ class PyObserver : public RunObserver {
     if (pending) return true;
     WithGil gil;
     if (PyErr_CheckSignals() != 0) pending.emplace();
-    return pending.has_value();
+    return pending.has_value() || nb::cast<bool>(front_.attr("stopped"));
   }
   void epoch_begins(int64_t epoch, int64_t steps) override {
     WithGil gil;
@@ -151,6 +152,15 @@ class PyObserver : public RunObserver {
   void progress(const Progress& p) override {
     WithGil gil;
     front_.attr("progress")(p.step_in_epoch, p.loss);
+  }
+  bool reads_steps() const override { return reads_steps_; }
+  void step(int64_t step, const std::map<std::string, double>& scalars) override {
+    WithGil gil;
+    front_.attr("step")(step, scalars);
+  }
+  void save(Trainer& /*trainer*/) override {
+    WithGil gil;
+    trainer_.lend([&] { front_.attr("save")(); });
   }
   void norms(const Norms& n) override {
     WithGil gil;
@@ -168,6 +178,7 @@ class PyObserver : public RunObserver {
     }
     entry["seconds"] = e.seconds;
     front_.attr("epoch")(entry);
+    trainer_.lend([&] { front_.attr("after_epoch")(); });
   }
   void warn(const std::string& text) override {
     WithGil gil;
@@ -177,7 +188,9 @@ class PyObserver : public RunObserver {
   Pending pending;
 
  private:
+  PyTrainer& trainer_;
   nb::object front_;
+  bool reads_steps_;
 };
 
 /// Options of fit(), by their names in Python.
@@ -225,6 +238,9 @@ void run(Trainer& t, Passes& passes, const Source* validation, RunSettings setti
   RunResult result = run.train(t, passes, validation, observer);
   if (!result.hint.empty()) observer.warn(result.hint);
   if (!result.stopped) return;
+  const bool interrupted = t.options().world ? t.options().world->any(observer.pending.has_value())  //
+                                             : observer.pending.has_value();
+  if (!interrupted) return;  // Trainer.stop()
   WithGil gil;
   if (observer.pending) throw nb::python_error(std::move(*observer.pending));
   PyErr_SetNone(PyExc_KeyboardInterrupt);  // of another rank
@@ -267,7 +283,7 @@ void bind_fit(nb::class_<PyTrainer>& trainer) {
       [](PyTrainer& trainer, const Source& set, const Source* validation, Limit epochs, Limit steps,
          const nb::dict& options, nb::object front) {
         RunSettings s = settings_of(options);
-        PyObserver observer(std::move(front));
+        PyObserver observer(trainer, std::move(front));
         trainer.use([&](Trainer& t) {
           set_limits(s, t, epochs, steps);
           SetPasses passes(t, set);
@@ -281,8 +297,9 @@ void bind_fit(nb::class_<PyTrainer>& trainer) {
       [](nb::handle_t<PyTrainer> self, nb::object iterable, int64_t length, const Source* validation, Limit epochs,
          Limit steps, const nb::dict& options, nb::object front, bool agreed, bool same_batches, const Options& given) {
         RunSettings s = settings_of(options);
-        PyObserver observer(std::move(front));
-        nb::cast<PyTrainer&>(self).use([&](Trainer& t) {
+        auto& trainer = nb::cast<PyTrainer&>(self);
+        PyObserver observer(trainer, std::move(front));
+        trainer.use([&](Trainer& t) {
           set_limits(s, t, epochs, steps);
           IterablePasses passes(t, self, std::move(iterable), length, s.steps, {!agreed, same_batches, given});
           run(t, passes, validation, s, observer);

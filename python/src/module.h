@@ -16,6 +16,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/abi/tutti_plugin.h"
@@ -89,6 +90,21 @@ class Exclusive {
   auto look(F f) {
     Use mine(*this);
     return f(*mine.held);
+  }
+  /// Calls f, a callback of the one that is using it, which may use it as well. With the GIL.
+  template <class F>
+  void lend(F f) {
+    struct Loan {
+      explicit Loan(std::atomic_flag& busy) : busy(busy) { busy.clear(); }
+      ~Loan() {
+        while (busy.test_and_set()) {  // by another thread
+          WithoutGil release;
+          std::this_thread::yield();
+        }
+      }
+      std::atomic_flag& busy;
+    } loan(busy_);
+    f();
   }
   /// Throws Error(invalid) after close().
   std::shared_ptr<T> held() const {

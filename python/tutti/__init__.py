@@ -14,7 +14,7 @@ from tutti.data import open_data, source
 from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, NoMemoryError, NotFiniteError,
                           OutOfRangeError, UnsupportedError)
 from tutti import ops, values as _values  # noqa: F401  (values get their operators)
-from tutti import nn
+from tutti import callbacks, nn
 from tutti._core import Device, Graph, Outcome, Value
 from tutti.custom import custom_vjp, op
 from tutti.graphs import Program, gradients, native, value_and_grad
@@ -26,7 +26,7 @@ from tutti.trainer import Layer, Lora, Norms, ParameterGroup, Score, Summary, Tr
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Layer", "Lora", "NoMemoryError", "NotFiniteError",
            "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Summary", "Trainer", "UnsupportedError", "Value", "World",
-           "binary_classification", "buckets", "classification", "compile", "custom_vjp",
+           "binary_classification", "buckets", "callbacks", "classification", "compile", "custom_vjp",
            "devices", "from_torch", "gradients", "native", "nn", "op", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad", "world"]
 __version__ = _core.version

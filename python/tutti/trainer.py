@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tutti import _core
+from tutti.callbacks import Callback
 from tutti.data import Data, Stream, as_array, source
 from tutti.errors import InvalidError
 from tutti.ranks import World, world
@@ -140,6 +141,7 @@ class Trainer:
     batches     under mpiexec, what the ranks hand in: "global": all of them the same data, of which each computes its share; "local":
                 iterables of batches of their own, of batch / ranks samples, such as a DataLoader with a DistributedSampler gives.
                 Then each rank evaluates by itself
+    callbacks   tutti.callbacks.Callback objects, which fit() calls at steps, epochs, saves, its begin and end
     alone       under mpiexec, this rank's trainer takes no part in the world
     options     keyword arguments for the other fields of C++'s TrainerOptions, such as batch=32: help(tutti.Trainer) and docs/RUNS.md
                 list them
@@ -152,7 +154,7 @@ class Trainer:
                  schedule: str | Callable[[int], float] | None = None, total: int | None = None,
                  groups: Iterable[ParameterGroup] = (), lora: Lora | int | None = None,
                  normalise: str | tuple[Numbers, Numbers] | None = None, update: Callable[..., None] | None = None,
-                 batches: str = "global", alone: bool = False, **options: Any) -> None:
+                 batches: str = "global", callbacks: Iterable[Callback] = (), alone: bool = False, **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
@@ -160,6 +162,10 @@ class Trainer:
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
+        self._callbacks = list(callbacks)
+        for callback in self._callbacks:
+            if not isinstance(callback, Callback):
+                raise InvalidError(f"callbacks: {callback!r} is no tutti.callbacks.Callback", "derive its class from it")
         if batches not in ("global", "local"):
             raise InvalidError(f"batches={batches!r}: unknown", "use \"global\" or \"local\"")
         self._world, self._local, self._agreed = World(0, 1) if alone else world(), batches == "local", False
@@ -192,6 +198,7 @@ class Trainer:
         self._core = _core.Trainer(task, device, options)
         self._trained_on: _core.Source | None = None
         self._norms: list[Norms] = []  # measured during fit()
+        self._front: _Front | None = None  # of a running fit()
         self.device = self._core.device  # its id
 
     def fit(self, train: Data | Iterable[Any], validation: Data | None = None, epochs: int = 1, steps: int | None = None,
@@ -224,7 +231,12 @@ class Trainer:
             self._agree(train)
             before, self._trained_on = self._trained_on, train  # nan_check may read both again
         validation = source(validation, "validation") if validation is not None else None
-        with _Front(progress and self._world.rank == 0, self._norms) as front:
+        if self._front is not None:
+            raise InvalidError("fit() within a callback of fit()", "call it after the run")
+        given = self._all_given() | {k: str(v) for k, v in options.items()} | {"epochs": str(epochs)}
+        if steps is not None:
+            given["steps"] = str(steps)
+        with _Front(self, progress and self._world.rank == 0, given) as front:
             if streamed:
                 batches = Stream(train, columns, self._batch, self._keep_last, self._ahead)
                 self._core.fit_iterable(batches, len(train) if hasattr(train, "__len__") else 0, validation, epochs, steps, options,
@@ -243,6 +255,11 @@ class Trainer:
             return
         self._agreed = True
         self._core.agree(data, not self._local, self._all_given())
+
+    def stop(self) -> None:
+        """Ends a running fit() after the current step; for callbacks and other threads. Under mpiexec it ends on all ranks."""
+        if self._front is not None:
+            self._front.stopped = True
 
     def norms(self) -> list[Norms]:
         """The norms measured since the last call; requires the option `norms_every`."""
@@ -298,6 +315,11 @@ class Trainer:
         return self._core.steps
 
     @property
+    def rank(self) -> int:
+        """This process's rank under mpiexec; 0 without it."""
+        return self._world.rank
+
+    @property
     def losses(self) -> list[float]:
         """The losses of all steps of this trainer."""
         return self._core.losses
@@ -351,10 +373,12 @@ def check_state(shapes, given):
 
 
 class _Front:
-    """What a call of fit() shows and returns. The bar is tqdm's, if it is installed and stderr is a terminal or a notebook."""
+    """What a call of fit() shows, calls and returns. The bar is tqdm's, if it is installed and stderr is a terminal or a notebook."""
 
-    def __init__(self, wanted, norms):
-        self.history, self.measured = History(), norms
+    def __init__(self, trainer, wanted, given):
+        self.history, self.trainer, self.given, self.stopped = History(), trainer, given, False
+        self.callbacks = trainer._callbacks
+        self.at_steps = [c for c in self.callbacks if type(c).on_step is not Callback.on_step]
         self.bar = self.make = None
         if wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules):
             try:
@@ -378,7 +402,19 @@ class _Front:
             self.bar.set_postfix_str(f"loss {loss:.4f}")
 
     def norms(self, *measured):
-        self.measured.append(Norms(*measured))
+        self.trainer._norms.append(Norms(*measured))
+
+    @property
+    def reads_steps(self):
+        return bool(self.at_steps)
+
+    def step(self, step, values):
+        for callback in self.at_steps:
+            callback.on_step(self.trainer, step, values)
+
+    def save(self):
+        for callback in self.callbacks:
+            callback.on_save(self.trainer)
 
     def epoch(self, entry):
         self.history.append(entry)
@@ -386,12 +422,28 @@ class _Front:
             self.bar.write(f"epoch {entry['epoch']}: " + ", ".join(
                 f"{k} {v:.4f}" for k, v in entry.items() if k not in ("epoch", "step", "seconds")), file=sys.stderr)
 
+    def after_epoch(self):
+        for callback in self.callbacks:
+            callback.on_epoch(self.trainer, self.history[-1])
+
     def warn(self, text):
         warnings.warn(text, stacklevel=3)  # at the call of fit()
 
     def __enter__(self):
+        self.trainer._front = self
+        self.begun = []
+        try:
+            for callback in self.callbacks:
+                callback.on_begin(self.trainer, self.given)
+                self.begun.append(callback)
+        except BaseException as e:
+            self.__exit__(type(e), e, None)
+            raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, _, error, __):
         if self.bar is not None:
             self.bar.close()
+        self.trainer._front = None
+        for callback in self.begun:
+            callback.on_end(self.trainer, self.history, error)

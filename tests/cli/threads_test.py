@@ -44,6 +44,14 @@ class Threads(harness.Case):
         for variable, value in (("OMP_PROC_BIND", "False"), ("OMP_WAIT_POLICY", "active"), ("OMP_WAIT_POLICY", "PASSIVE")):
             self.assertEqual(self.told("--threads", "2", **{variable: value})[1], "its own")
 
+    def test_resuming_with_another_number_warns(self):
+        run = ["--device", "onednn:0", "--no-eval", "--quiet"]
+        self.done("train", *WIDE, "--steps", "2", "--threads", "1", "--checkpoint", "run", *run)
+        for threads, args, warns in (("2", [], True), ("1", [], False), ("2", ["--numerics", "exact"], False)):
+            result = self.done("train", "--resume", "run", "--steps", "4", "--threads", threads, "--checkpoint", "more", *run, *args)
+            self.assertEqual("threads on onednn: 2, so far 1: sums" in result.stderr, warns, result.stderr)
+            self.assertEqual("--threads 1 keeps them" in result.stderr, warns, result.stderr)
+
     def test_losses_do_not_depend_on_whose_threads_compute(self):
         log = {}
         for name, variables in (("own", {}), ("passive", {"OMP_WAIT_POLICY": "passive"}), ("runtime", {"GOMP_SPINCOUNT": "1000"})):

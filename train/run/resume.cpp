@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "core/base/cpus.h"
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -231,6 +232,27 @@ void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::No
   if (trained != here)
     throw invalid(fmt::format("the checkpoint was trained with normalise '{}', but this run uses '{}'", trained, here),
                   "use the value of the checkpoint: " + option_text("normalise", trained));
+}
+
+std::string threads_used(const Device& device, const TrainerOptions& options) {
+  if (options.exact || (device.kind != DeviceKind::cpu && device.kind != DeviceKind::software)) return "";
+  auto it = options.device_options.find("threads");
+  return device.plugin + " " +
+         (it == options.device_options.end() ? std::to_string(default_threads(1024)) : it->second);
+}
+
+std::string threads_warning(const std::map<std::string, std::string>& metadata, const Device& device,
+                            const TrainerOptions& options) {
+  auto it = metadata.find("threads");
+  const std::string now = threads_used(device, options);
+  if (it == metadata.end() || now.empty() || it->second == now || !it->second.starts_with(device.plugin + " "))
+    return "";
+  const std::string before = it->second.substr(device.plugin.size() + 1);
+  return fmt::format(
+      "threads on {}: {}, so far {}: sums are split by threads, so the bits may differ from those of an unbroken run; "
+      "{} "
+      "keeps them",
+      device.plugin, now.substr(device.plugin.size() + 1), before, option_text("threads", before));
 }
 
 bool is_quantized(const ModelSignature& declared, nn::WeightFormat frozen) {

@@ -44,6 +44,13 @@ void expect_same_order(const Checkpoint& checkpoint, const std::string& reduce, 
 /// Throws Error that names both sides if the model was trained with another normalization of images.
 void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise);
 
+/// Plugin and number of threads, "onednn 2", for the checkpoint's metadata "threads"; "" where their number changes no
+/// bits: on GPUs, and with exact numerics.
+std::string threads_used(const Device& device, const TrainerOptions& options);
+/// A warning if a checkpoint's metadata name another number of threads of the same plugin; else "".
+std::string threads_warning(const std::map<std::string, std::string>& metadata, const Device& device,
+                            const TrainerOptions& options);
+
 /// Whether the model keeps matrices quantized. Throws Error(invalid) if none is, though `frozen` asks for the file's.
 bool is_quantized(const ModelSignature& declared, nn::WeightFormat frozen);
 

@@ -10,6 +10,7 @@
 #include "core/world/world.h"
 #include "data/files/file_lock.h"
 #include "train/run/goal.h"
+#include "train/run/resume.h"
 #include "train/run/run_log.h"
 #include "train/run/run_option.h"
 #include "train/run/saver.h"
@@ -89,6 +90,10 @@ class Run::Loop {
   }
 
   RunResult run() {
+    if (trainer_.steps() == trainer_.first_step())
+      if (std::string w = threads_warning(trainer_.loaded().metadata, trainer_.device(), trainer_.options());
+          !w.empty())
+        observer_.warn(w);
     while (!done() && !ending()) {
       try {
         train_epoch();

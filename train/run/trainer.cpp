@@ -362,6 +362,7 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
   if (impl_->options.reduce == "ordered") c.metadata["ordered_parts"] = std::to_string(parts_of(impl_->options));
   if (impl_->options.normalise) c.metadata["normalise"] = impl_->options.normalise->text();
   if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
+  if (std::string used = threads_used(device(), impl_->options); !used.empty()) c.metadata["threads"] = used;
   if (impl_->options.exact) {
     add_saved_state(impl_->saved_states, steps(), hash.text());
     c.metadata["saved_states"] = to_text(impl_->saved_states);
