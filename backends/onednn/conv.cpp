@@ -1,4 +1,9 @@
 // Convolution and its two gradients with oneDNN, which chooses the layouts.
+#include <array>
+#include <map>
+#include <mutex>
+#include <tuple>
+
 #include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/nonfinite_padding.h"
 #include "backends/onednn/pad_channels.h"
@@ -26,41 +31,86 @@ Desc present(const NodeView& c, size_t k, memory::data_type t, const Shape& shap
   return !f.plain && f.desc.get_data_type() == t && f.desc.get_dims() == shape ? f.desc : any(t, shape);
 }
 
-dnnl::convolution_forward::primitive_desc forward(const ConvGeometry& g, memory::data_type t, const Desc& x,
-                                                  const Epilogue& e, prop_kind kind, bool allow_empty) {
-  Desc w = any(t, weight_dims(g)), y = any(t, g.result());
-  if (e.bias != TUTTI_NONE)
-    return {engine(),  kind,     direct,       x,          w, plain_desc(t, {g.filters}), y, strides(g), dilates(g),
+/// What the descriptors of a convolution and its gradients depend on, but for the layouts.
+struct Problem {
+  ConvGeometry g;
+  memory::data_type t;
+  int threads;
+  Desc images() const { return any(t, g.images()); }
+  Desc weights() const { return any(t, weight_dims(g)); }
+  Desc result() const { return any(t, g.result()); }
+  Desc bias() const { return plain_desc(t, {g.filters}); }
+};
+
+Problem problem_of(const NodeView& c, const ConvGeometry& g, DType t) {
+  const auto results = static_cast<double>(num_elements(g.result()));
+  const double operations = 2.0 * results * static_cast<double>(g.depth() * g.h.kernel * g.w.kernel);
+  return {g, data_type(t), threads_for(operations, c.threads)};
+}
+
+using Forward = dnnl::convolution_forward::primitive_desc;
+using BackwardData = dnnl::convolution_backward_data::primitive_desc;
+using BackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
+
+/// The descriptor for free layouts: made once for the check of a node, for its kernel and for equal nodes.
+template <class Pd, class F>
+Pd kept(const Problem& p, F&& make) {
+  auto axis = [](const WindowAxis& a) {
+    return std::array{a.size, a.kernel, a.stride, a.padding, a.dilation, a.count};
+  };
+  std::tuple key(p.g.batch, p.g.channels, p.g.filters, p.g.groups, axis(p.g.h), axis(p.g.w), p.t, p.threads);
+  static std::mutex mutex;
+  static auto& all = *new std::map<decltype(key), Pd>;
+  std::lock_guard lock(mutex);
+  if (auto at = all.find(key); at != all.end()) return at->second;
+  if (all.size() >= 1024) all.clear();  // as many as oneDNN's own cache holds
+  ThreadScope scope(p.threads);
+  return all.emplace(key, make()).first->second;
+}
+
+Forward forward(const Problem& p, const Desc& x, bool bias, bool allow_empty) {
+  const ConvGeometry& g = p.g;
+  const auto kind = prop_kind::forward_training;
+  Desc w = p.weights(), y = p.result();
+  if (bias)
+    return {engine(),  kind,     direct,       x,          w, p.bias(), y, strides(g), dilates(g),
             before(g), after(g), attributes(), allow_empty};
   return {engine(), kind, direct, x, w, y, strides(g), dilates(g), before(g), after(g), attributes(), allow_empty};
 }
 
-dnnl::convolution_backward_data::primitive_desc backward_data(const ConvGeometry& g, memory::data_type t, const Desc& d,
-                                                              bool allow_empty) {
-  return {engine(),
-          direct,
-          any(t, g.images()),
-          any(t, weight_dims(g)),
-          d,
-          strides(g),
-          dilates(g),
-          before(g),
-          after(g),
-          forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, false),
-          attributes(),
-          allow_empty};
+/// Empty if there is no implementation, as are the other two.
+Forward free_forward(const Problem& p) {
+  return kept<Forward>(p, [&] { return forward(p, p.images(), false, true); });
 }
 
-dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGeometry& g, memory::data_type t,
-                                                                    const Desc& x, const Desc& d, bool bias,
-                                                                    bool allow_empty) {
-  auto hint = forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, false);
-  Desc w = any(t, weight_dims(g));
+/// The convolution of which a gradient is made. Throws dnnl::error if there is no implementation.
+Forward found_forward(const Problem& p) {
+  Forward pd = free_forward(p);
+  return pd ? pd : forward(p, p.images(), false, false);
+}
+
+BackwardData backward_data(const Problem& p, const Desc& d, bool allow_empty) {
+  const ConvGeometry& g = p.g;
+  return {engine(),  direct,   p.images(),       p.weights(),  d,          strides(g), dilates(g),
+          before(g), after(g), found_forward(p), attributes(), allow_empty};
+}
+
+BackwardData free_backward_data(const Problem& p) {
+  return kept<BackwardData>(p, [&] { return backward_data(p, p.result(), true); });
+}
+
+BackwardWeights backward_weights(const Problem& p, const Desc& x, const Desc& d, bool bias, bool allow_empty) {
+  const ConvGeometry& g = p.g;
+  Forward hint = found_forward(p);
+  Desc w = p.weights();
   if (bias)
-    return {engine(), direct,       x,          w,         plain_desc(t, {g.filters}),
-            d,        strides(g),   dilates(g), before(g), after(g),
-            hint,     attributes(), allow_empty};
+    return {engine(),   direct,    x,        w,    p.bias(),     d,          strides(g),
+            dilates(g), before(g), after(g), hint, attributes(), allow_empty};
   return {engine(), direct, x, w, d, strides(g), dilates(g), before(g), after(g), hint, attributes(), allow_empty};
+}
+
+BackwardWeights free_backward_weights(const Problem& p) {
+  return kept<BackwardWeights>(p, [&] { return backward_weights(p, p.images(), p.result(), false, true); });
 }
 
 /// "" or the reason why oneDNN's f16 and bf16 convolutions cannot sum over this number of channels: they process pairs,
@@ -70,16 +120,15 @@ MatchResult declines_odd(int64_t channels, bool wide) {
 }
 
 /// Uses current layouts if oneDNN would choose the same implementation for them as for free layouts, which avoids
-/// conversions; else free layouts (a product on AMX tiles is many times faster). `f` creates a descriptor with current
-/// layouts, or with any if told so.
-template <class F>
-auto best(F&& f) {
-  auto as_is = f(false, true), free = f(true, false);
+/// conversions; else free layouts (a product on AMX tiles is many times faster). `make` creates a descriptor with
+/// current layouts.
+template <class Pd, class F>
+Pd best(const Pd& free, std::initializer_list<Desc> current, F&& make) {
+  if (!free) throw dnnl::error(dnnl_unimplemented, "oneDNN has no implementation for this node");
+  auto is_free = [](const Desc& d) { return d.get_format_kind() == memory::format_kind::any; };
+  if (std::all_of(current.begin(), current.end(), is_free)) return free;
+  Pd as_is = make();
   return as_is && std::string_view(as_is.impl_info_str()) == free.impl_info_str() ? as_is : free;
-}
-
-double operations(const ConvGeometry& g) {
-  return 2.0 * static_cast<double>(num_elements(g.result())) * static_cast<double>(g.depth() * g.h.kernel * g.w.kernel);
 }
 
 bool empty(const ConvGeometry& g) {
@@ -131,9 +180,7 @@ MatchResult declines_forward(const NodeView& c) {
   }
   DType dtype = how == How::in_f32 ? DType::f32 : c.in(0).dtype;
   if (MatchResult why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
-  auto t = data_type(dtype);
-  return declines_primitive(dtype,
-                            [&] { return forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, true); });
+  return declines_primitive(dtype, [&] { return free_forward(problem_of(c, g, dtype)); });
 }
 
 /// The kernel with corrections for oneDNN's handling of inf and NaN.
@@ -142,21 +189,20 @@ KernelPtr judged(const std::string& op, const NodeView& c, const ConvGeometry& g
 }
 
 KernelPtr forward_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
-  auto t = data_type(dtype);
-  int used = threads_for(operations(g), c.threads);
-  ThreadScope scope(used);
-  auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t, g.images());
-                            return forward(g, t, x, c.epilogue, prop_kind::forward_training, allow_empty);
-                          }));
+  const Problem p = problem_of(c, g, dtype);
+  const bool bias = c.epilogue.bias != TUTTI_NONE;
+  ThreadScope scope(p.threads);
+  const Desc x = present(c, 0, p.t, g.images());
+  auto pd = not_reference(dtype, best(bias ? forward(p, p.images(), true, true) : free_forward(p), {x},
+                                      [&] { return forward(p, x, bias, true); }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                                       {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
-  if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, pd.bias_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, used, c.threads);
+  if (bias) arguments.push_back({DNNL_ARG_BIAS, false, 2, pd.bias_desc()});
+  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, p.threads, c.threads);
   kernel->in = {layout_of(pd.src_desc(), {dtype, g.images()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
   kernel->out = {layout_of(pd.dst_desc(), {dtype, g.result()})};
-  if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
+  if (bias) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
   return judged("conv2d", c, g, std::move(kernel), dtype);
 }
 
@@ -182,24 +228,20 @@ MatchResult declines_dx(const NodeView& c) {
   }
   DType dtype = how == How::in_f32 ? DType::f32 : c.in(0).dtype;
   if (MatchResult why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
-  auto t = data_type(dtype);
-  return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.result()), true); });
+  return declines_primitive(dtype, [&] { return free_backward_data(problem_of(c, g, dtype)); });
 }
 
 KernelPtr dx_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
-  auto t = data_type(dtype);
-  int used = threads_for(operations(g), c.threads);
-  ThreadScope scope(used);
-  auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            return backward_data(g, t, any_layout ? any(t, g.result()) : present(c, 0, t, g.result()),
-                                                 allow_empty);
-                          }));
+  const Problem p = problem_of(c, g, dtype);
+  ThreadScope scope(p.threads);
+  const Desc d = present(c, 0, p.t, g.result());
+  auto pd = not_reference(dtype, best(free_backward_data(p), {d}, [&] { return backward_data(p, d, true); }));
   auto kernel = std::make_unique<PrimitiveKernel>(
       pd,
       std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()},
                                              {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                              {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}},
-      used, c.threads);
+      p.threads, c.threads);
   kernel->in = {layout_of(pd.diff_dst_desc(), {dtype, g.result()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
   kernel->out = {layout_of(pd.diff_src_desc(), {dtype, g.images()})};
   return judged("conv2d_dx", c, g, std::move(kernel), dtype);
@@ -219,27 +261,23 @@ MatchResult declines_dw(const NodeView& c) {
   ConvGeometry g = conv_geometry(c.in(0).shape, a.ints("shape"), c.in(1).shape, a);
   if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
-  auto t = data_type(dtype);
-  return declines_primitive(
-      dtype, [&] { return backward_weights(g, t, any(t, g.images()), any(t, g.result()), false, true); });
+  return declines_primitive(dtype, [&] { return free_backward_weights(problem_of(c, g, dtype)); });
 }
 
 KernelPtr make_dw(const NodeView& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.out(0).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
-  auto t = data_type(dtype);
-  int used = threads_for(operations(g), c.threads);
-  ThreadScope scope(used);
-  auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t, g.images()),
-                                 d = any_layout ? any(t, g.result()) : present(c, 1, t, g.result());
-                            return backward_weights(g, t, x, d, c.sums_gradient, allow_empty);
-                          }));
+  const Problem p = problem_of(c, g, dtype);
+  ThreadScope scope(p.threads);
+  const Desc x = present(c, 0, p.t, g.images()), d = present(c, 1, p.t, g.result());
+  auto pd = not_reference(
+      dtype, best(c.sums_gradient ? backward_weights(p, p.images(), p.result(), true, true) : free_backward_weights(p),
+                  {x, d}, [&] { return backward_weights(p, x, d, c.sums_gradient, true); }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_DIFF_DST, false, 1, pd.diff_dst_desc()},
                                                       {DNNL_ARG_DIFF_WEIGHTS, true, 0, pd.diff_weights_desc()}};
   if (c.sums_gradient) arguments.push_back({DNNL_ARG_DIFF_BIAS, true, 1, pd.diff_bias_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, used, c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(pd, arguments, p.threads, c.threads);
   kernel->in = {layout_of(pd.src_desc(), {dtype, c.in(0).shape}),
                 layout_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
   kernel->out = {layout_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
