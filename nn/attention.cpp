@@ -28,7 +28,7 @@ namespace {
 
 /// Attention whose scores are cap * tanh(score / cap), as a composition: the op has no caps.
 Value capped_attention(Value q, Value k, Value v, const AttentionOptions& o, double cap) {
-  const Shape s = q.shape();
+  Shape s = q.shape();
   const int64_t keys = k.shape()[1], length = k.shape()[2];
   auto grouped = [&](Value x) { return reshape(x, {s[0], keys, s[1] / keys * s[2], x.shape()[3]}); };
   const double scale = o.scale.value_or(1 / std::sqrt(static_cast<double>(s[3])));
