@@ -32,6 +32,17 @@ namespace {
 
 constexpr int32_t ignored_label = -100;
 
+/// A task whose model reads the column `o.input`.
+template <class O>
+Task task_of(nn::Layer model, O o, Outcome (*outcome)(Value, const Batch&, const O&)) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), o = std::move(o), outcome](nn::Builder& b, const Batch& x) {
+        return outcome(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
+      },
+      text);
+}
+
 }  // namespace
 
 Outcome scored_classes(Value logits, Value labels, double smoothing, const std::vector<double>& class_weights) {
@@ -122,12 +133,7 @@ Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
 }
 
 Task classification(nn::Layer model, ClassificationOptions o) {
-  std::string text = model.describe();
-  return Task(
-      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return classified(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
-      },
-      text);
+  return task_of(std::move(model), std::move(o), classified);
 }
 
 Outcome binary_classified(Value y, const Batch& x, const BinaryClassificationOptions& o) {
@@ -154,12 +160,7 @@ Outcome binary_classified(Value y, const Batch& x, const BinaryClassificationOpt
 }
 
 Task binary_classification(nn::Layer model, BinaryClassificationOptions o) {
-  std::string text = model.describe();
-  return Task(
-      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return binary_classified(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
-      },
-      text);
+  return task_of(std::move(model), std::move(o), binary_classified);
 }
 
 Outcome regressed(Value y, const Batch& x, const RegressionOptions& o) {
@@ -180,30 +181,27 @@ Outcome regressed(Value y, const Batch& x, const RegressionOptions& o) {
     valid = reshape(weights, rows);
   }
   auto total = [&](Value each) { return sum(x.valid() ? each * valid : each); };
+  auto elements_per_sample = [&](Value each) {
+    int64_t n = num_elements(each.shape()) / x.size();
+    return static_cast<double>(n);
+  };
   {
     Graph::Scope scope(y.graph(), "loss", Phase::loss);
     Value wanted = cast(x.standardised(o.target), y.dtype());
     Value each = o.loss ? o.loss(y, wanted) : (y - wanted) * (y - wanted);
     out.loss_sum = total(each);
-    out.weight = sum(weights) * static_cast<double>(num_elements(each.shape()) / x.size());
+    out.weight = sum(weights) * elements_per_sample(each);
   }
   // The model's numbers are standardised; its output is in the target's unit.
   out.output = c.mean.empty() ? y : y * x.numbers(c, c.deviation, y.dtype()) + x.numbers(c, c.mean, y.dtype());
   Graph::Scope scope(y.graph(), "score", Phase::bookkeeping);
   Value error = out.output - cast(target, y.dtype());
-  Value size = sum(weights) * static_cast<double>(num_elements(error.shape()) / x.size());
+  Value size = sum(weights) * elements_per_sample(error);
   out.metrics = {{"mae", total(abs(error)), size}, {"mse", total(error * error), size}};
   return out;
 }
 
-Task regression(nn::Layer model, RegressionOptions o) {
-  std::string text = model.describe();
-  return Task(
-      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return regressed(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
-      },
-      text);
-}
+Task regression(nn::Layer model, RegressionOptions o) { return task_of(std::move(model), std::move(o), regressed); }
 
 Value pixels(const nn::Builder& b, const Batch& x, const std::string& column) {
   Value images = x[column];
@@ -299,14 +297,7 @@ Outcome segmented(Value y, const Batch& x, const SegmentationOptions& o) {
   return out;
 }
 
-Task segmentation(nn::Layer model, SegmentationOptions o) {
-  std::string text = model.describe();
-  return Task(
-      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return segmented(b.output(model.forward(b, b.input(x.standardised(o.input)))), x, o);
-      },
-      text);
-}
+Task segmentation(nn::Layer model, SegmentationOptions o) { return task_of(std::move(model), std::move(o), segmented); }
 
 Outcome next_tokens(Value y, const Batch& x, const LanguageModelOptions& o) {
   Value next = x[o.next];
