@@ -50,7 +50,10 @@ nlohmann::ordered_json document(const Row& row) {
   const MemoryPlan& p = row.plan;
   out["peak_bytes"] = p.peak;
   for (const MemoryPlan& rank : row.ranks)
-    out["ranks"].push_back({{"peak_bytes", rank.peak}, {"optimizer", rank.optimizer}});
+    out["ranks"].push_back({{"peak_bytes", rank.peak},
+                            {"parameters", rank.parameters},
+                            {"accumulated", rank.accumulated},
+                            {"optimizer", rank.optimizer}});
   out["state"] = {{"parameters", p.parameters},
                   {"optimizer", p.optimizer},
                   {"data_set", p.data_set},
@@ -105,7 +108,8 @@ struct PlanCommand {
                                     bytes_text(row.device.memory_free)));
     for (size_t r = 0; r < row.ranks.size(); ++r)
       line(fmt::format("rank {}", r).c_str(), row.ranks[r].peak,
-           fmt::format("{} of optimizer state", bytes_text(row.ranks[r].optimizer)));
+           fmt::format("{} of parameters, {} of optimizer state", bytes_text(row.ranks[r].parameters),
+                       bytes_text(row.ranks[r].optimizer)));
     if (!row.ranks.empty()) fmt::print("  of the rank that needs most:\n");
     if (row.network) print_network(row);
     line("parameters", p.parameters);
@@ -205,6 +209,8 @@ struct PlanCommand {
     if (!roofline.empty()) card = bench::parse_card(roofline);
     if (!network.empty() && world == 1)
       throw invalid_option("network", network, "has no effect on a single process", "add --world 16");
+    if (!network.empty() && run.trainer.shard == "all")
+      throw invalid_option("network", network, "does not know what --shard all sends", "use --shard none or optimizer");
     run.validate();
     data::Sources data = run.read_data();
     int64_t samples = data.train->size();

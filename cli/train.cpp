@@ -66,6 +66,10 @@ void TrainCommand::check_ranks() const {
     if (given)
       throw invalid(fmt::format("{}: is for one process, this run has {} ranks", option, ranks.ranks()),
                     "leave it out, or run without mpiexec");
+  if (page.asked() && run.trainer.shard == "all")
+    throw invalid_option("report", "",
+                         "draws what one rank computes alone, and with --shard all none has all parameters",
+                         "leave it out, or use --shard optimizer");
 }
 
 void TrainCommand::drop_files() {

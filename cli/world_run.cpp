@@ -108,7 +108,7 @@ nlohmann::ordered_json WorldRun::document(const TrainerOptions& options, Trainer
     peaks.push_back(parse_number<uint64_t>(bytes).value_or(0));
   return {{"ranks", ranks()},
           {"reduce", options.reduce},
-          {"shard", trainer.sharded() ? "optimizer" : "none"},
+          {"shard", trainer.options().shard},
           {"peak_bytes", peaks},
           {"library", world_->library()},
           {"hosts", world_->hosts()},

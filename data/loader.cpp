@@ -68,9 +68,14 @@ Batches::Batches(std::vector<int32_t> order, int64_t batch, Last last, int32_t p
 
 Batch Batches::operator[](int64_t i) const {
   if (i < 0 || i >= count_) throw invalid(fmt::format("batch {} is out of range: there are {} batches", i, count_));
-  auto real = i * batch_ + valid(i), begin = std::min(i * batch_ + first_, real), end = std::min(begin + taken_, real);
-  Batch b{{order_.begin() + begin, order_.begin() + end}, end - begin};
-  b.indices.resize(static_cast<size_t>(taken_), pad_with_);
+  Batch b;
+  const int64_t real = i * batch_ + valid(i);
+  for (int64_t piece = 0; piece < pieces_; ++piece) {
+    const int64_t begin = std::min(i * batch_ + first_ + piece * stride_, real), end = std::min(begin + taken_, real);
+    b.indices.insert(b.indices.end(), order_.begin() + begin, order_.begin() + end);
+    b.valid += end - begin;
+  }
+  b.indices.resize(static_cast<size_t>(taken_ * pieces_), pad_with_);
   return b;
 }
 

@@ -32,9 +32,13 @@ class Batches {
   /// Throws Error(invalid) unless batch >= 1, and if dropping would leave no batch.
   Batches(std::vector<int32_t> order, int64_t batch, Last last, int32_t pad_with = 0);
   /// From here on batches are these samples of each: `count` from `first` on.
-  void slice(int64_t first, int64_t count) {
+  void slice(int64_t first, int64_t count) { slice(first, count, 1, 0); }
+  /// The same with `pieces` of them, one every `stride` samples.
+  void slice(int64_t first, int64_t count, int64_t pieces, int64_t stride) {
     first_ = first;
     taken_ = count;
+    pieces_ = pieces;
+    stride_ = stride;
   }
   int64_t size() const { return count_; }
   /// How many samples of the whole batch are real.
@@ -43,7 +47,7 @@ class Batches {
 
  private:
   std::vector<int32_t> order_;
-  int64_t batch_, count_, first_ = 0, taken_;
+  int64_t batch_, count_, first_ = 0, taken_, pieces_ = 1, stride_ = 0;
   int32_t pad_with_;
 };
 

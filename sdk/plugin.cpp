@@ -320,6 +320,15 @@ int32_t call_watch(TuttiExecutable* executable, const char* const* states, uint3
   });
 }
 
+int32_t call_connect(TuttiExecutable* executable, void* self, TuttiExchangeSink sink, TuttiError* error) {
+  return fence(error, [&] {
+    need_prepared(executable, "connect");
+    if (!sink) throw invalid("connect: the function is NULL");
+    executable->impl->connect(
+        [self, sink](uint64_t number, void* data, uint64_t bytes) { sink(self, number, data, bytes); });
+  });
+}
+
 int32_t call_wait(TuttiSession* session, uint64_t ticket, uint64_t timeout_ns, TuttiError* error) {
   return fence(error, [&] {
     need(session, "wait", "the session");
@@ -382,6 +391,10 @@ void Executable::watch(const std::vector<std::string>&, Ready) {
   throw Error(Code::declined, "this device does not report states during a run");
 }
 
+void Executable::connect(Exchange) {
+  throw Error(Code::declined, "this device does not exchange values with other processes during a run");
+}
+
 TuttiNativeState Session::native(const std::string& state) {
   throw Error(Code::declined, fmt::format("native access to the memory of state '{}' is not supported", state),
               "copy the state to the host instead");
@@ -415,6 +428,7 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
     static TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
     static TuttiProfile profile = {TUTTI_EXT_PROFILE, sizeof(TuttiProfile), 1, nullptr, call_times};
     static TuttiReady ready = {TUTTI_EXT_READY, sizeof(TuttiReady), 1, nullptr, call_watch};
+    static TuttiExchange exchange = {TUTTI_EXT_EXCHANGE, sizeof(TuttiExchange), 1, nullptr, call_connect};
     const TuttiExt* more = nullptr;
     auto offer = [&](auto& extension) {
       extension.next = more;
@@ -423,6 +437,7 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
     offer(native);
     if (plugin->profiles()) offer(profile);
     if (plugin->reports_ready()) offer(ready);
+    if (plugin->exchanges()) offer(exchange);
     functions = {sizeof(TuttiPlugin), TUTTI_ABI,     plugin->name(), plugin->version(), more,
                  call_init,           call_shutdown, call_devices,   call_open,         call_close,
                  call_check,          call_compile,  call_prepare,   call_stage,        call_run,

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/abi/tutti_exchange.h"
 #include "core/abi/tutti_ready.h"
 #include "core/base/status.h"
 #include "sdk/program.h"
@@ -28,6 +29,9 @@ struct KernelTime {
 
 /// Receives a state during a run: its index among the watched ones, and its memory.
 using Ready = std::function<void(uint32_t state, const void* data)>;
+
+/// Exchanges the result of a node "tutti.exchange" with other processes, during a run: see TuttiExchange.
+using Exchange = std::function<void(uint64_t number, void* data, uint64_t bytes)>;
 
 /// One compiled program. Destroyed by the ABI's `release`, or with its session.
 class Executable {
@@ -48,6 +52,8 @@ class Executable {
   /// final value, see TuttiReady. The names are states of the program, without duplicates. Throws Error(declined)
   /// unless overridden.
   virtual void watch(const std::vector<std::string>& states, Ready ready);
+  /// From now on, run() calls `exchange` at each node "tutti.exchange". Throws Error(declined) unless overridden.
+  virtual void connect(Exchange exchange);
 };
 
 /// Receives the reason why node `node` is declined.
@@ -103,6 +109,8 @@ class Plugin {
   virtual bool profiles() const { return false; }
   /// Whether executables report states during a run (tutti.ready).
   virtual bool reports_ready() const { return false; }
+  /// Whether executables run nodes "tutti.exchange" (tutti.exchange).
+  virtual bool exchanges() const { return false; }
   virtual void init(Host host) { host_ = host; }
   virtual void shutdown() {}
   virtual std::vector<Device> devices() = 0;

@@ -164,7 +164,7 @@ const std::vector<Entry>& kernel_list() {
     std::vector<Entry> all;
     for (auto part : {matmul_entries(), conv_entries(), pool_entries(), softmax_entries(), norm_entries(),
                       recurrent_entries(), attention_entries(), reduce_entries(), copy_entries(), index_entries(),
-                      quantized_entries(), elementwise_entries()})
+                      quantized_entries(), exchange_entries(), elementwise_entries()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

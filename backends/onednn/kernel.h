@@ -112,6 +112,20 @@ class PrimitiveKernel : public Kernel {
   std::vector<dnnl_exec_arg_t> bound_;
 };
 
+/// Hands the result of a node "tutti.exchange" to the host, in place of the input's memory where possible.
+class ExchangeKernel : public Kernel {
+ public:
+  explicit ExchangeKernel(const NodeView& c);
+  void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override;
+  void run() override;
+  std::function<void(uint64_t number, void* data, uint64_t bytes)> exchange;
+
+ private:
+  uint64_t number_, bytes_;
+  const void* in_ = nullptr;
+  void* out_ = nullptr;
+};
+
 /// oneDNN's CPU engine and in-order stream of this process.
 const dnnl::engine& engine();
 const dnnl::stream& stream();
@@ -185,5 +199,6 @@ std::span<const Entry> reduce_entries();
 std::span<const Entry> copy_entries();
 std::span<const Entry> index_entries();
 std::span<const Entry> quantized_entries();
+std::span<const Entry> exchange_entries();
 
 }  // namespace tutti::onednn

@@ -53,6 +53,7 @@ class OnednnPlugin : public sdk::Plugin {
   const char* version() const override { return TUTTI_VERSION; }
   bool profiles() const override { return true; }
   bool reports_ready() const override { return true; }
+  bool exchanges() const override { return true; }
 
   std::vector<sdk::Device> devices() override {
     const dnnl_version_t* v = dnnl_version();

@@ -52,6 +52,11 @@ class CpuExecutable : public sdk::Executable {
     std::ranges::sort(finals_, {}, &Final::after);
   }
 
+  void connect(sdk::Exchange exchange) override {
+    for (Step& s : plan_.steps)
+      if (auto* kernel = dynamic_cast<ExchangeKernel*>(s.kernel.get())) kernel->exchange = exchange;
+  }
+
   void stage(std::span<void*> feeds) override { std::ranges::copy(allocations_.feeds(), feeds.begin()); }
 
   uint64_t run() override {

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/abi/tutti_exchange.h"
 #include "core/abi/tutti_ready.h"
 #include "core/base/option_text.h"
 #include "core/base/shape.h"
@@ -198,7 +199,8 @@ Executable::Executable(Executable&& other) noexcept
       handle_(std::exchange(other.handle_, nullptr)),
       memory_(other.memory_),
       feed_bytes_(std::move(other.feed_bytes_)),
-      watch_(std::move(other.watch_)) {}
+      watch_(std::move(other.watch_)),
+      connection_(std::move(other.connection_)) {}
 
 Executable::~Executable() {
   if (!handle_) return;
@@ -228,6 +230,7 @@ uint64_t Executable::run() {
   uint64_t ticket = 0;
   session_->call("run", [&](TuttiError* e) { return session_->table_->run(handle_, &ticket, e); });
   if (watch_ && watch_->thrown) std::rethrow_exception(std::exchange(watch_->thrown, nullptr));
+  if (connection_ && connection_->thrown) std::rethrow_exception(std::exchange(connection_->thrown, nullptr));
   return ticket;
 }
 
@@ -248,6 +251,22 @@ bool Executable::watch(const std::vector<std::string>& states, Ready ready) {
   session_->call("watch", [&](TuttiError* e) {
     return extension.watch(handle_, names.data(), static_cast<uint32_t>(names.size()), watch_.get(), sink, e);
   });
+  return true;
+}
+
+bool Executable::connect(ExchangeValue exchange) {
+  auto extension = find_extension<TuttiExchange>(session_->table_->extensions, TUTTI_EXT_EXCHANGE);
+  if (!extension.connect) return false;
+  connection_ = std::make_unique<Connection>(Connection{std::move(exchange), nullptr});
+  TuttiExchangeSink sink = [](void* self, uint64_t number, void* data, uint64_t bytes) noexcept {
+    auto& connection = *static_cast<Connection*>(self);
+    if (!connection.thrown) try {
+        connection.exchange(static_cast<int64_t>(number), {static_cast<std::byte*>(data), bytes});
+      } catch (...) {
+        connection.thrown = std::current_exception();
+      }
+  };
+  session_->call("connect", [&](TuttiError* e) { return extension.connect(handle_, connection_.get(), sink, e); });
   return true;
 }
 

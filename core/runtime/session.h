@@ -28,6 +28,9 @@ struct TUTTI_API KernelTime {
 /// run does not write.
 using Ready = std::function<void(size_t state, const std::byte* data)>;
 
+/// Exchanges the value of a node "tutti.exchange" with other processes, during a run.
+using ExchangeValue = std::function<void(int64_t number, std::span<std::byte> value)>;
+
 /// One compiled program. Must not outlive its session.
 class TUTTI_API Executable {
  public:
@@ -48,11 +51,18 @@ class TUTTI_API Executable {
   /// From now on, run() calls `ready` with each of these states as soon as the run has its final value; run() rethrows
   /// what it throws. Returns false if the plugin cannot. After prepare().
   bool watch(const std::vector<std::string>& states, Ready ready);
+  /// From now on, run() calls `exchange` at each node "tutti.exchange", in their order; run() rethrows what it throws.
+  /// Returns false if the plugin cannot. After prepare().
+  bool connect(ExchangeValue exchange);
 
  private:
   friend class Session;
   struct Watch {
     Ready ready;
+    std::exception_ptr thrown;
+  };
+  struct Connection {
+    ExchangeValue exchange;
     std::exception_ptr thrown;
   };
   Executable(Session* session, TuttiExecutable* handle, TuttiMemory memory, std::vector<size_t> feed_bytes);
@@ -61,6 +71,7 @@ class TUTTI_API Executable {
   TuttiMemory memory_;
   std::vector<size_t> feed_bytes_;
   std::unique_ptr<Watch> watch_;
+  std::unique_ptr<Connection> connection_;
 };
 
 /// For one node of a checked program: accepted, or the reason why not.

@@ -2,6 +2,7 @@
 
 #include "graph/lower/own_ops.h"
 #include "graph/op.h"
+#include "graph/passes/exchange.h"
 
 namespace tutti {
 namespace {
@@ -60,6 +61,7 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
   }
   for (const Node& n : g.nodes()) {
     phases_.push_back(n.phase);
+    if (n.op == &exchange_op) exchanges_.push_back(n.attrs.i("number"));
     std::vector<uint32_t>& inputs = ids_.emplace_back(n.inputs);
     std::vector<uint32_t>& results = ids_.emplace_back(n.results);
     for (uint32_t& i : inputs) i = number[i];

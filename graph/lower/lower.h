@@ -18,6 +18,8 @@ class TUTTI_API Lowered {
   const std::vector<Phase>& phases() const { return phases_; }
   /// Names of the feeds in program order.
   const std::vector<std::string>& feeds() const { return feeds_; }
+  /// Numbers of the exchanges (graph/passes/exchange.h) in program order.
+  const std::vector<int64_t>& exchanges() const { return exchanges_; }
 
  private:
   TuttiArray attrs_of(const Attrs& attrs);
@@ -26,6 +28,7 @@ class TUTTI_API Lowered {
   std::vector<TuttiState> states_;
   std::vector<TuttiGroup> groups_;
   std::vector<std::string> feeds_;
+  std::vector<int64_t> exchanges_;
   std::vector<Phase> phases_;
   std::deque<std::string> texts_;
   std::deque<std::vector<int64_t>> ints_;

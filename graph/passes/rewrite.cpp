@@ -4,11 +4,13 @@
 
 namespace tutti {
 
-Rewriter::Rewriter(const Graph& from) : from_(from), map_(from.values().size()) {
+Rewriter::Rewriter(const Graph& from, std::set<std::string> without)
+    : from_(from), without_(std::move(without)), map_(from.values().size()) {
   for (ValueId id = 0; id < map_.size(); ++id) {
     const ValueInfo& v = from.info(id);
     if (v.role == Role::feed) map_[id] = to_.feed(v.name, v.type);
-    if (v.role == Role::state) map_[id] = to_.state(v.name, v.type, from.find_state(v.name)->role);
+    if (v.role == Role::state && !without_.contains(v.name))
+      map_[id] = to_.state(v.name, v.type, from.find_state(v.name)->role);
   }
 }
 
@@ -33,7 +35,7 @@ Values Rewriter::copy(const Node& n) {
 
 Graph Rewriter::finish() {
   for (const State& s : from_.states())
-    if (s.after != s.before) to_.set_state(s.name, (*this)[s.after], s.role);
+    if (s.after != s.before && !without_.contains(s.name)) to_.set_state(s.name, (*this)[s.after], s.role);
   to_.set_origin({});
   return std::move(to_);
 }

@@ -1,13 +1,17 @@
 // Shared by passes that build a new graph: copies the interface (feeds, states) and maps old values to new ones.
 #pragma once
+#include <set>
+#include <string>
+
 #include "graph/op.h"
 
 namespace tutti {
 
 class Rewriter {
  public:
-  /// Declares all feeds and states of `from`, in order, so that the step's interface is unchanged.
-  explicit Rewriter(const Graph& from);
+  /// Declares all feeds and states of `from`, in order, so that the step's interface is unchanged; except the states
+  /// `without`, which have no value until set() gives one.
+  explicit Rewriter(const Graph& from, std::set<std::string> without = {});
   /// The new value of an old one; constants are copied at the first use.
   Value operator[](ValueId old);
   Values map(const std::vector<ValueId>& old);
@@ -21,6 +25,7 @@ class Rewriter {
 
  private:
   const Graph& from_;
+  std::set<std::string> without_;
   Graph to_;
   Values map_;
 };

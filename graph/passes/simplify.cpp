@@ -16,6 +16,7 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
 #include "graph/ops/sub.h"
+#include "graph/passes/exchange.h"
 #include "graph/passes/rewrite.h"
 
 namespace tutti {
@@ -120,6 +121,7 @@ Value side_by_side(const Value& a, const Value& b) {
 }
 
 bool foldable(const Graph& g, const Node& n, const Values& in) {
+  if (n.op == &exchange_op) return false;  // other ranks may have other values
   if (!std::all_of(in.begin(), in.end(), [](Value v) { return v.graph().info(v.id()).role == Role::constant; }))
     return false;
   return std::all_of(n.results.begin(), n.results.end(),

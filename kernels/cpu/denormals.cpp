@@ -37,6 +37,8 @@ void set_float_mode([[maybe_unused]] uint64_t mode) {
 #endif
 }
 
+KeepDenormals::KeepDenormals() : before_(float_mode()) { set_float_mode(before_ & ~flush); }
+
 FlushDenormals::FlushDenormals() : before_(float_mode()) { set_float_mode(before_ | flush); }
 
 }  // namespace tutti::kernels

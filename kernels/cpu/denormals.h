@@ -8,6 +8,17 @@ namespace tutti::kernels {
 uint64_t float_mode();
 void set_float_mode(uint64_t mode);
 
+/// During its lifetime the calling thread computes with denormal numbers, also inside of FlushDenormals.
+class KeepDenormals {
+ public:
+  KeepDenormals();
+  ~KeepDenormals() { set_float_mode(before_); }
+  KeepDenormals(const KeepDenormals&) = delete;
+
+ private:
+  uint64_t before_;
+};
+
 /// During its lifetime the calling thread takes denormal numbers for zero, as operands and as results; so do the
 /// threads that compute parts of its regions. Then the thread's mode is what it was before.
 class FlushDenormals {

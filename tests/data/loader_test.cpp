@@ -73,6 +73,15 @@ TEST(Batches, CoverEverySampleOnce) {
   EXPECT_EQ(seen, sequential_order(103));
 }
 
+TEST(Batches, PiecesOfASliceAreApart) {
+  Batches b(sequential_order(19), 8, Last::pad, -1);
+  b.slice(2, 2, 2, 4);
+  EXPECT_EQ(b[1].indices, (std::vector<int32_t>{10, 11, 14, 15}));
+  EXPECT_EQ(b[1].valid, 4);
+  EXPECT_EQ(b[2].indices, (std::vector<int32_t>{18, -1, -1, -1}));
+  EXPECT_EQ(b[2].valid, 1);
+}
+
 TEST(Batches, BadSizes) {
   expect_parts(message_of([] { Batches(sequential_order(3), 0, Last::pad); }), {"batch size 0"});
   expect_parts(message_of([] { Batches(sequential_order(3), 4, Last::drop); }),

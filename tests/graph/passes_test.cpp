@@ -8,6 +8,7 @@
 #include "graph/ops.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
+#include "graph/passes/exchange.h"
 #include "graph/passes/hoist.h"
 #include "graph/passes/simplify.h"
 #include "graph/verify.h"
@@ -207,6 +208,45 @@ TEST(Hoist, MovesLargeUpdatesBehindWhatTheyRead) {
   std::map<std::string, Tensor> in = {{"x", ramp({4})}, {"w", ramp({})}, {"a", ramp({4})}, {"b", ramp({})}};
   EXPECT_EQ(evaluate(h, in, {h.latest("a"), h.latest("b")})[0].at,
             evaluate(g, in, {g.latest("a"), g.latest("b")})[0].at);
+}
+
+/// States, nodes with the number of their inputs, and exchanges of a program on a rank of two; the second has w.
+std::string divided(int rank, bool gradient) {
+  Graph g;
+  Value w = g.state("w", {DType::f32, {2, 4}}, StateRole::parameter), x = g.feed("x", {DType::f32, {3, 2}});
+  Value t = transpose(w, {1, 0});
+  {
+    Graph::Scope scope(g, "a");
+    x = matmul(matmul(x, w), t);
+  }
+  {
+    Graph::Scope scope(g, "b");
+    g.set_state("y", matmul(x, w));
+  }
+  if (gradient) g.set_state("sum.w", g.state("sum.w", w.type(), StateRole::gradient) + w * 2);
+  Graph d = divide(g, {.owner = {{"w", 1}}, .rank = rank}, "sum.");
+  verify(d);
+  std::string all;
+  for (const State& s : d.states()) all += s.name + " ";
+  for (const Node& n : d.nodes())
+    all += fmt::format("{}{} ", n.op == &exchange_op ? std::string("exchange") : n.op->name, n.inputs.size());
+  for (const Exchange& e : exchanges_of(d)) all += fmt::format("{}:{}:{} ", e.number, e.owner, to_string(e.type));
+  return all;
+}
+
+TEST(Divide, ModulesGetParametersFromTheRankThatKeepsThem) {
+  EXPECT_EQ(divided(0, false), "y exchange0 matmul2 transpose1 matmul2 exchange0 matmul2 0:1:f32[2, 4] 1:1:f32[2, 4] ");
+  EXPECT_EQ(divided(1, false),
+            "w y exchange1 matmul2 transpose1 matmul2 exchange1 matmul2 0:1:f32[2, 4] 1:1:f32[2, 4] ");
+}
+
+TEST(Divide, SumsAreOnThatRankAndComputedByAll) {
+  const std::string exchanges = "0:1:f32[2, 4] 1:1:f32[2, 4] 2:1:f32[2, 4] 3:-1:f32[2, 4] ";
+  const std::string start = "exchange0 matmul2 transpose1 matmul2 exchange0 matmul2 ";
+  EXPECT_EQ(divided(0, true),
+            "y exchanged " + start + "exchange0 mul2 exchange1 reshape1 slice1 reshape1 " + exchanges);
+  std::string kept = "w y sum.w exchange1 matmul2 transpose1 matmul2 exchange1 matmul2 exchange1 mul2 exchange1 add2 ";
+  EXPECT_EQ(divided(1, true), kept + exchanges);
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ class FakePlugin : public Plugin {
   const char* version() const override { return "1"; }
   bool profiles() const override { return true; }
   bool reports_ready() const override { return true; }
+  bool exchanges() const override { return true; }
   std::vector<Device> devices() override {
     host_.log(2, "fake", "asked for devices");
     strike();
@@ -195,6 +196,17 @@ TEST_F(Table, StatesAreWatchedByNameOnce) {
   expect(ready.watch(x, other, 1, nullptr, sink, &e), TUTTI_INVALID, "no state 'other'");
   expect(ready.watch(x, twice, 2, nullptr, sink, &e), TUTTI_INVALID, "given twice");
   expect(ready.watch(x, one, 1, nullptr, sink, &e), TUTTI_DECLINED, "does not report states during a run");
+}
+
+TEST_F(Table, ExecutablesAreConnectedAfterPrepare) {
+  auto exchange = find_extension<TuttiExchange>(t->extensions, TUTTI_EXT_EXCHANGE);
+  ASSERT_NE(exchange.connect, nullptr);
+  TuttiExecutable* x = compiled();
+  TuttiExchangeSink sink = [](void*, uint64_t, void*, uint64_t) {};
+  expect(exchange.connect(x, nullptr, sink, &e), TUTTI_INVALID, "call prepare first");
+  ASSERT_EQ(t->prepare(x, &e), TUTTI_OK);
+  expect(exchange.connect(x, nullptr, nullptr, &e), TUTTI_INVALID, "the function is NULL");
+  expect(exchange.connect(x, nullptr, sink, &e), TUTTI_DECLINED, "does not exchange values with other processes");
 }
 
 TEST_F(Table, TimesAreOfTheLastRunWhereCompileWasAskedForThem) {

@@ -1,4 +1,4 @@
-"""--shard optimizer: the bits of ranks that keep everything, in less memory, as planned; and worlds of unequal devices."""
+"""--shard: the bits of ranks that keep everything, in less memory, as planned; and worlds of unequal devices."""
 import json
 import unittest
 
@@ -7,10 +7,17 @@ from ranks import harness
 
 FAST = ["--threads", "1", "--device", "onednn"]
 SHARD = ["--shard", "optimizer"]
+ALL = ["--shard", "all"]
 ADAM = [*ranks.MLP, "--steps", "30", "--clip-norm", "0.5", "--ema", "0.9", "--reduce", "ordered"]
 CNN = ["cnn", "--data", "synthetic:1x12x12:4:128:40", "--batch", "16", "--optimizer", "sgd", "--momentum", "0.9", "--steps", "12",
        "--reduce", "ordered"]
 HALF = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,64,4", "--batch", "16", "--precision", "f16", "--steps", "10"]
+# Divided are matrices of 1024 elements: of the GPT also the tied embedding. The last batch leaves ranks without samples, and
+# the test set is one batch.
+DEEP = ["mlp", "--data", "synthetic:32:4:116:50", "--layers", "32,64,64,4", "--batch", "16", "--dropout", "0.2", "--keep-last",
+        "--steps", "20", "--clip-norm", "0.5", "--reduce", "ordered"]
+GPT = ["gpt", "--size", "tiny", "--data", "synthetic-text:100:2000", "--batch", "8", "--steps", "8", "--recompute", "1",
+       "--reduce", "ordered"]
 
 
 class Shards(ranks.Case):
@@ -23,6 +30,20 @@ class Shards(ranks.Case):
                     self.assertEqual(run[key], one[key], f"{args[0]} {n} {key}")
                 self.assertEqual(run["world"]["shard"], "optimizer")
 
+    def test_divided_parameters_have_the_bits_of_one_process(self):
+        for args, worlds in ((DEEP, (2, 4)), (CNN, (2,)), (GPT, (2,))):
+            one = self.trained(1, *args, *FAST, "--accumulate", "4")
+            for n in worlds:
+                run = self.trained(n, *args, *FAST, *ALL, "--accumulate", 4 // n)
+                for key in ("state_hash", "losses", "test_loss", "metrics"):
+                    self.assertEqual(run[key], one[key], f"{args[0]} {n} {key}")
+                self.assertEqual(run["world"]["shard"], "all")
+
+    def test_divided_parameters_in_half_precision(self):
+        kept, divided = (self.trained(2, *HALF, *FAST, *more) for more in ([], ALL))
+        self.assertEqual(divided["state_hash"], kept["state_hash"])
+        self.assertEqual(divided["losses"], kept["losses"])
+
     def test_more_ranks_than_parameters_and_half_precision(self):
         for args, n in ((["mlp", "--data", "synthetic:8:4:64:20", "--layers", "8,4", "--batch", "16", "--steps", "5"], 4), (HALF, 2)):
             kept, shared = (self.trained(n, *args, *FAST, *more) for more in ([], SHARD))
@@ -32,7 +53,7 @@ class Shards(ranks.Case):
     def test_a_checkpoint_is_that_of_one_process(self):
         args = [*ranks.MLP, "--steps", "30", "--reduce", "ordered"]
         self.trained(1, *args, *FAST, "--accumulate", "4", "--checkpoint", self.folder / "one")
-        self.trained(4, *args, *FAST, *SHARD, "--checkpoint", "four")
+        self.trained(4, *args, *FAST, *ALL, "--checkpoint", "four")
         one, four = ((self.folder / f).read_bytes() for f in ("one", "four"))
         size = int.from_bytes(one[:8], "little")
         names = json.loads(one[8:8 + size])
@@ -42,7 +63,7 @@ class Shards(ranks.Case):
                 self.assertEqual(ranks.tensor(self.folder / "four", name), ranks.tensor(self.folder / "one", name), name)
         more = ["--steps", "40", *FAST]
         last = self.trained(1, "--resume", self.folder / "one", *more)
-        for n, parts, how in ((1, 4, []), (2, 2, SHARD), (4, 1, SHARD)):
+        for n, parts, how in ((1, 4, []), (2, 2, ALL), (4, 1, SHARD)):
             (self.folder / "again").write_bytes(four)
             again = self.trained(n, "--resume", self.folder / "again", *more, "--accumulate", parts, *how)
             self.assertEqual(again["state_hash"], last["state_hash"], n)
@@ -60,14 +81,34 @@ class Shards(ranks.Case):
         self.assertEqual(sum(shares), whole["state"]["optimizer"])
         self.assertLess(max(shares), whole["state"]["optimizer"])
 
+    def test_memory_of_divided_parameters_is_as_planned(self):
+        args = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,256,256,256,256,256,4", "--batch", "16"]
+        how = ["--world", "2", "--threads", "1", "--device", "onednn", "--no-search"]
+        plan = self.json("plan", *args, *ALL, *how)["plans"][0]
+        run = self.trained(2, *args, *FAST, *ALL, "--steps", "5")
+        self.assertEqual([r["peak_bytes"] for r in plan["ranks"]], run["world"]["peak_bytes"])
+        whole = self.json("plan", *args, *how)["plans"][0]
+        for what in ("parameters", "accumulated", "optimizer"):
+            most = max(r[what] for r in plan["ranks"])
+            self.assertLess(most, 0.52 * whole["state"][what], what)
+        layer = 4 * 256 * 256  # the arena has one layer's parameters and gradient at a time
+        self.assertLess(plan["training"]["arena"], whole["training"]["arena"] + layer)
+
+    def test_what_divided_parameters_refuse(self):
+        two = (2, *ranks.MLP, *ALL)
+        self.refused(["--shard all", "reference:0 cannot get parameters", "--shard optimizer"], (*two, "--device", "reference"))
+        self.refused(["--shard all", "devices differ", "--shard optimizer"], (*two, "--device", "onednn,reference"))
+        self.refused(["--ema 0.9", "--shard all", "--shard optimizer"], (*two, *FAST, "--ema", "0.9"))
+
     def test_one_rank_has_nothing_to_share(self):
-        result = harness.tutti("train", *ranks.MLP, *FAST, *SHARD)
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("--shard optimizer: there is only one rank", result.stderr)
-        self.assertIn("mpiexec -n 2", result.stderr)
+        for how in (SHARD, ALL):
+            result = harness.tutti("train", *ranks.MLP, *FAST, *how)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{' '.join(how)}: there is only one rank", result.stderr)
+            self.assertIn("mpiexec -n 2", result.stderr)
         result = harness.tutti("plan", *ranks.MLP, *SHARD)
         self.assertEqual(result.returncode, 2)
-        self.refused(["--shard all", "none or optimizer"], (2, *ranks.MLP, *FAST, "--shard", "all"))
+        self.refused(["--shard some", "none, optimizer or all"], (2, *ranks.MLP, *FAST, "--shard", "some"))
 
 
 class Mixed(ranks.Case):

@@ -17,6 +17,7 @@ constexpr int64_t prefill = 64;  // tokens per run
 }  // namespace
 
 HostTensor Decoder::next_token(std::span<const int32_t> tokens, int64_t position, int64_t context) {
+  model_.expect_whole("generate");
   auto count = static_cast<int64_t>(tokens.size());
   if (count < 1 || position < 0 || position + count > context || (position != 0 && position != done_))
     throw invalid(

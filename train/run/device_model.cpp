@@ -66,8 +66,10 @@ void DeviceModel::initialize() {
   if (initialized_) return;
   initialized_ = true;
   if (loaded_) return;
-  runner.wait(prepare(programs_.initialization(*declared_))->run([](const std::string&, void*) {}));
+  const ModelSignature here = present(*declared_, division_);
+  runner.wait(prepare(programs_.initialization(here))->run([](const std::string&, void*) {}));
   for (const auto& [name, t] : std::exchange(weights_, {})) {
+    if (division_.absent(name)) continue;
     runner.write(name, t);
     if (options_.ema > 0 && states_.contains(average_state(name))) runner.write(average_state(name), t);
   }
@@ -75,6 +77,8 @@ void DeviceModel::initialize() {
 
 void DeviceModel::declare(const ModelSignature& found) {
   declared_ = found;
+  expect_exchanges(options_, device(), [this](const Graph& g) { return runner.accepts(g); });
+  division_ = division_of(found, options_);
   if (loaded_) {
     expect_same_model(*loaded_, *declared_);
     convert_weights(loaded_->tensors, *declared_);
@@ -183,6 +187,7 @@ std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data
             : training                         ? programs_.training(form, batch)
             : kind == Kind::prediction         ? programs_.prediction(form, batch)
                                                : programs_.evaluation(form, batch);
+  if (!division_.owner.empty()) g = divide(g, division_, Programs::accumulated_state(""));
   std::vector<std::string> columns = fed_columns(g, form);
   auto p = std::make_shared<Program>(Program{.step = prepare(g, training ? options_.profiler.get() : nullptr),
                                              .training = training,
@@ -190,6 +195,7 @@ std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data
                                              .form = std::move(form),
                                              .columns = std::move(columns),
                                              .used = uses_});
+  connect(*this, *p->step, g);
   if (training) step_cost_ = p->step->cost();
   if (training) compile_ms_ += 1000 * std::chrono::duration<double>(Clock::now() - start).count();
   upload(*p, set);
@@ -199,7 +205,9 @@ std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data
 
 CompiledGraph* DeviceModel::update() {
   if (parts_of(options_) > 1 && !update_) {
-    update_ = prepare(update_program(programs_, *declared_, options_), options_.profiler.get());
+    const Graph g = update_program(programs_, *declared_, options_);
+    update_ = prepare(g, options_.profiler.get());
+    connect(*this, *update_, g);
     owned_ = owned_states(programs_, *declared_, options_);
   }
   return update_.get();
@@ -269,12 +277,19 @@ HostTensor DeviceModel::state(const std::string& name) {
   if (declared_)
     for (const nn::Parameter& known : declared_->parameters)
       if (known.form.bits && known.name == name) p = &known;
+  if (division_.absent(name)) expect_whole("state '" + name + "'");
   if (!p) return runner.read(name);
   QuantizedTensor t{.form = p->form};
   HostTensor* parts[] = {&t.quants, &t.scales, &t.mins, &t.scale_units, &t.min_units};
   std::vector<std::string> names = nn::quantized_names(name, p->form.nested);
   for (size_t k = 0; k < names.size(); ++k) *parts[k] = runner.read(names[k]);
   return dequantized(t);
+}
+
+void DeviceModel::expect_whole(const std::string& what) const {
+  if (division_.owner.empty()) return;
+  throw invalid(what + ": this rank has only some of the parameters (" + option_text("shard", options_.shard) + ")",
+                "save a checkpoint, and use it in one process");
 }
 
 std::set<std::string> DeviceModel::kept_names(bool stepped) const {

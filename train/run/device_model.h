@@ -11,6 +11,7 @@
 
 #include "data/batch_loader.h"
 #include "data/files/checkpoint.h"
+#include "graph/passes/exchange.h"
 #include "train/run/trainer.h"
 
 namespace tutti {
@@ -46,6 +47,9 @@ class DeviceModel {
   const Device& device() const { return runner.device(); }
   /// The task's signature; none before the first data set.
   const std::optional<ModelSignature>& declared() const { return declared_; }
+  /// The parameters that one rank keeps for all; none before the first data set.
+  const Division& division() const { return division_; }
+  bool counts = true;  ///< whether the samples of this rank's next run count; else it adds nothing to sums
 
   // ---- initial values: from a checkpoint, from other weights, or random
 
@@ -101,8 +105,10 @@ class DeviceModel {
         see(name, it != states_.end() && kept(it->second.role) ? read(name) : loaded_->tensors.at(name));
     }
   }
-  /// Whether ranks share the optimizer state; all of them must then call each_kept().
-  bool sharded() const { return !owned_.empty(); }
+  /// Whether ranks share the optimizer state or parameters; all of them must then call each_kept().
+  bool sharded() const { return !owned_.empty() || !division_.owner.empty(); }
+  /// Throws Error(invalid) if some parameters are on other ranks: `what` runs on one alone.
+  void expect_whole(const std::string& what) const;
   /// Rank 0's values of all other states that a checkpoint contains, on all ranks.
   void share();
 
@@ -143,6 +149,7 @@ class DeviceModel {
   std::map<std::string, State> states_;      // every state declared so far
   std::map<std::string, OwnedState> owned_;  // of all ranks, once the update is compiled
   std::optional<ModelSignature> declared_;
+  Division division_;
   std::optional<Checkpoint> loaded_;
   HostTensors weights_;  // initial parameters, until they are written to the device
   std::string weights_from_;

@@ -70,6 +70,12 @@ std::vector<double> add_up(DeviceModel& model, DeviceModel::Program& p, const da
   });
   model.runner.wait(last);
   if (!ordered) take(rank);
+  if (!model.division().owner.empty()) {  // ranks with a batch more get parameters from this one meanwhile
+    const int64_t mine = count * (rank + 1) / ranks - count * rank / ranks;
+    for (int64_t more = (count + ranks - 1) / ranks - mine; more > 0; --more)
+      each_batch(model, p, set, 0, 1, [&](const data::Batch&, uint64_t ticket) { last = ticket; });
+    model.runner.wait(last);
+  }
   if (world) world->all_reduce(std::span(slots));  // all but one rank add 0 to a slot
   std::vector<double> total(sums.size());
   for (size_t i = 0; i < slots.size(); ++i) total[i % sums.size()] += slots[i];
@@ -139,6 +145,7 @@ EvalResult evaluate(DeviceModel& model, const data::Source& set) {
 HostTensor predict(DeviceModel& model, const data::Source& set) {
   const int64_t size = batch_of(model, set);
   model.bind(set);
+  model.expect_whole("predict");
   const std::shared_ptr<DeviceModel::Program> p = model.program(DeviceModel::Kind::prediction, set, size);
   std::string state = Programs::prediction_state(p->form, size);
   HostTensor out{model.state_type(state), {}};
@@ -157,6 +164,7 @@ HostTensor predict(DeviceModel& model, const data::Source& set) {
 
 HostTensor sample(DeviceModel& model, const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
   model.bind(set);
+  model.expect_whole("sample");
   model.initialize();
   std::unique_ptr<CompiledGraph> step = model.prepare(model.programs().sampling(sampler, count));
   int32_t zero = 0;

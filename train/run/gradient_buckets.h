@@ -21,7 +21,8 @@ struct GradientBuckets {
     size_t at, bytes;  ///< the first element among those of all states; bytes of the state
     size_t bucket;
   };
-  GradientBuckets(const ModelSignature& declared, Precision precision);
+  /// `division`: without those of its parameters.
+  GradientBuckets(const ModelSignature& declared, Precision precision, const Division& division = {});
   /// The names of the first states, which accumulation programs add as soon as they are computed.
   std::vector<std::string> early() const;
 

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <map>
+#include <new>
 
 #include "core/base/option_text.h"
 #include "core/world/ordered.h"
 #include "core/world/world.h"
 #include "train/run/gradient_buckets.h"
 #include "train/run/plan.h"
+#include "train/run/shards.h"
 
 namespace tutti {
 struct GradientSum::Sums {
@@ -16,11 +19,13 @@ struct GradientSum::Sums {
   virtual void watch(CompiledGraph&) {}
   virtual void begin() = 0;
   virtual void part_begins(bool) {}
+  virtual void idle_begins() {}
   virtual void part_done(bool) {}
   virtual StepVotes finish(StepVotes mine) = 0;
 };
 
-/// In one binary tree over the parts of all ranks.
+/// In one binary tree over the parts of all ranks. Where ranks divide parameters, they add up every part at once: the
+/// large gradients while they compute it, the others behind it.
 template <class T>
 struct GradientSum::Ordered : Sums {
   struct State {
@@ -28,9 +33,13 @@ struct GradientSum::Ordered : Sums {
     size_t at, bytes;  ///< the first element among those of all states
   };
 
-  explicit Ordered(DeviceModel& m) : model(m), world(m.options().world.get()) {
+  explicit Ordered(DeviceModel& m) : model(m), world(m.options().world.get()), at_once(m.options().shard == "all") {
     auto accumulated = Programs::accumulated(*m.declared(), m.options().precision);
-    for (const auto& [name, type] : accumulated) add(name, type);
+    std::map<std::string, bool> divided;  // by state: whether it is here
+    for (const auto& [parameter, owner] : m.division().owner)
+      divided.emplace(Programs::accumulated_state(parameter), owner == m.division().rank);
+    for (const auto& [name, type] : accumulated)
+      if (!divided.contains(name)) add(name, type);
     gradients = count;
     for (const nn::Parameter& p : m.declared()->buffers) {
       if (p.type.dtype != accumulated.front().second.dtype)
@@ -41,6 +50,9 @@ struct GradientSum::Ordered : Sums {
             option_text("reduce", "fast") + ", where rank 0's count");
       add(p.name, p.type);
     }
+    shared = count;
+    for (const auto& [name, type] : accumulated)
+      if (auto here = divided.find(name); here != divided.end() && here->second) add(name, type);
     start.resize(count);
   }
 
@@ -56,15 +68,17 @@ struct GradientSum::Ordered : Sums {
   void begin() override {
     ran_parts = 0;
     for (const State& s : states)
-      if (s.at >= gradients) read(s, start);
+      if (s.at >= gradients && s.at < shared) read(s, start);
   }
 
   void part_done(bool ran) override {
     std::vector<T> part(count);
-    if (ran) {
-      for (const State& s : states) read(s, part);
+    if (ran || at_once) {
+      for (const State& s : states)
+        if (ran || s.at >= shared) read(s, part);
       write(start);
     }
+    if (at_once) world->all_reduce_ordered(std::span(part).first(shared));
     parts.add(std::move(part));
     ran_parts += ran;
   }
@@ -75,20 +89,21 @@ struct GradientSum::Ordered : Sums {
     auto total = static_cast<T>(ran_parts);
     if (world) {
       for (T vote : {T(mine.stop), T(mine.look), total}) all.push_back(vote);
-      world->all_reduce_ordered(std::span(all));
+      world->all_reduce_ordered(std::span(all).subspan(at_once ? count : 0));
       votes = {.stop = all[count] > 0, .look = all[count + 1] > 0};
       total = all[count + 2];
     }
-    for (size_t i = gradients; i < count; ++i) all[i] /= total;
+    for (size_t i = gradients; i < shared; ++i) all[i] /= total;
     write(all);
     return votes;
   }
 
   DeviceModel& model;
   World* world;
-  std::vector<State> states;        // gradients, loss, weight, running statistics
-  size_t gradients = 0, count = 0;  // elements: without, and with running statistics
-  std::vector<T> start;             // what every part of a step begins with
+  bool at_once;               // each part is the sum of all ranks'
+  std::vector<State> states;  // gradients, loss, weight; running statistics; this rank's large gradients
+  size_t gradients = 0, shared = 0, count = 0;  // elements of the first, the first two, all three
+  std::vector<T> start;                         // what every part of a step begins with
   int64_t ran_parts = 0;
   PairwiseSum<T> parts;
 };
@@ -99,7 +114,7 @@ struct GradientSum::Fast : Sums {
   explicit Fast(DeviceModel& m)
       : model(m),
         world(*m.options().world),
-        layout(*m.declared(), m.options().precision),
+        layout(*m.declared(), m.options().precision, m.division()),
         missing(layout.buckets.size()),
         transfers(layout.buckets.size()),
         have(layout.states.size()),
@@ -107,10 +122,11 @@ struct GradientSum::Fast : Sums {
 
   /// The library may still write to buffers of transfers that an error has interrupted.
   ~Fast() override {
-    if (begun > 0) new std::vector<T>(std::move(all));
+    if (begun > 0) new (std::nothrow) std::vector<T>(std::move(all));
   }
 
   void watch(CompiledGraph& program) override {
+    if (model.options().shard == "all") return;  // what is large travels anyway
     program.watch(layout.early(), [this](size_t k, const std::byte* data) {
       if (!last_part) return;
       std::memcpy(all.data() + layout.states[k].at, data, layout.states[k].bytes);
@@ -126,6 +142,14 @@ struct GradientSum::Fast : Sums {
     ++missing.back();  // the votes
   }
   void part_begins(bool last) override { last_part = last; }
+
+  void idle_begins() override {
+    for (const auto& s : layout.states) before.emplace_back(s.name, model.read(s.name));
+    for (const nn::Parameter& p : model.declared()->buffers) before.emplace_back(p.name, model.read(p.name));
+  }
+  void part_done(bool) override {
+    for (const auto& [name, value] : std::exchange(before, {})) model.runner.write(name, value);
+  }
 
   void arrived(size_t k) {
     have[k] = true;
@@ -174,11 +198,12 @@ struct GradientSum::Fast : Sums {
   DeviceModel& model;
   World& world;
   GradientBuckets layout;
-  std::vector<size_t> missing;      // per bucket: states (and votes) that are not in `all` yet
-  std::vector<uint64_t> transfers;  // per bucket
-  std::vector<bool> have;           // per state: whether it is in `all`
-  std::vector<T> all;               // this rank's values, then the sums
-  size_t begun = 0;                 // buckets that travel
+  std::vector<size_t> missing;                             // per bucket: states (and votes) that are not in `all` yet
+  std::vector<uint64_t> transfers;                         // per bucket
+  std::vector<bool> have;                                  // per state: whether it is in `all`
+  std::vector<T> all;                                      // this rank's values, then the sums
+  size_t begun = 0;                                        // buckets that travel
+  std::vector<std::pair<std::string, HostTensor>> before;  // of a part without samples
   bool last_part = false;
 };
 
@@ -196,6 +221,7 @@ GradientSum::~GradientSum() = default;
 void GradientSum::watch(CompiledGraph& program) { sums_->watch(program); }
 void GradientSum::begin() { sums_->begin(); }
 void GradientSum::part_begins(bool last) { sums_->part_begins(last); }
+void GradientSum::idle_begins() { sums_->idle_begins(); }
 void GradientSum::part_done(bool ran) { sums_->part_done(ran); }
 StepVotes GradientSum::finish(StepVotes mine) { return sums_->finish(mine); }
 

@@ -29,7 +29,9 @@ class GradientSum {
   void begin();
   /// Before each part with samples; `last`: of this rank.
   void part_begins(bool last);
-  /// Behind each part of this rank; `ran`: else it had no samples.
+  /// Before a part without samples that runs all the same, because other ranks need this one.
+  void idle_begins();
+  /// Behind each part of this rank; `ran`: else it had no samples, and what it did is undone.
   void part_done(bool ran);
   /// Behind the last: the states are the sums of all ranks.
   StepVotes finish(StepVotes mine);

@@ -185,6 +185,8 @@ struct RunPlanner::Impl {
         legalizer(session),
         declared(programs->declare(layout_of(train, "set", false))) {
     is_quantized(declared, o.frozen);  // refuses what the run would
+    expect_exchanges(o, device, [this](const Graph& g) { return legalizer.accepts(g); });
+    division = division_of(declared, o);
   }
 
   /// Sets recompute and accumulate for later plans. A session never forgets states, and accumulation needs other
@@ -218,7 +220,11 @@ struct RunPlanner::Impl {
   Graph step(int64_t samples) {
     InputLayout f = form(train, "train");
     f.class_weights = class_weights(options, train);
-    return parts_of(options) == 1 ? programs->training(f, samples) : programs->accumulation(f, samples);
+    return divided(parts_of(options) == 1 ? programs->training(f, samples) : programs->accumulation(f, samples));
+  }
+
+  Graph divided(Graph g) const {
+    return division.owner.empty() ? std::move(g) : divide(g, division, Programs::accumulated_state(""));
   }
 
   InputLayout form(const data::Source& set, const char* kind) {
@@ -233,11 +239,11 @@ struct RunPlanner::Impl {
     BatchParts parts(train.size(), batch, parts_of(options), options.keep_last);
     if (parts_of(options) > 1) p.update = compile(update_program(*programs, declared, options), tuning, nullptr);
     p.training = compile(step(parts.whole), tuning, &p);
-    p.initialization = compile(programs->initialization(declared), tuning, nullptr);
+    p.initialization = compile(programs->initialization(present(declared, division)), tuning, nullptr);
     if (test)
-      p.evaluation =
-          compile(programs->evaluation(form(*test, "eval"), evaluation_batch(options, programs->task(), *test)), tuning,
-                  nullptr);
+      p.evaluation = compile(
+          divided(programs->evaluation(form(*test, "eval"), evaluation_batch(options, programs->task(), *test))),
+          tuning, nullptr);
     if (parts.last > 0) p.last = compile(step(parts.last), tuning, nullptr);
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // p.evaluation.state is 0 when planned again
     uint64_t always = transient(p.update) + transient(p.training);
@@ -266,6 +272,7 @@ struct RunPlanner::Impl {
   Session session;
   Legalizer legalizer;
   ModelSignature declared;
+  Division division;
   std::map<std::string, std::pair<StateRole, uint64_t>> states;  // role and bytes
   uint64_t state_bytes = 0, evaluation_state = 0;                // all states so far; states of the evaluation only
 };

@@ -234,11 +234,26 @@ void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::No
                   "use the value of the checkpoint: " + option_text("normalise", trained));
 }
 
+namespace {
+
+/// Plugin and number of threads; "" where their number changes no bits: on GPUs, and with exact numerics.
 std::string threads_used(const Device& device, const TrainerOptions& options) {
   if (options.exact || (device.kind != DeviceKind::cpu && device.kind != DeviceKind::software)) return "";
   auto it = options.device_options.find("threads");
   return device.plugin + " " +
          (it == options.device_options.end() ? std::to_string(default_threads(1024)) : it->second);
+}
+
+}  // namespace
+
+void describe_training(Checkpoint& checkpoint, const Device& device, const TrainerOptions& options) {
+  std::map<std::string, std::string>& to = checkpoint.metadata;
+  to["optimizer"] = name(options.optimizer);
+  to["precision"] = name(options.precision);
+  if (options.reduce == "ordered") to["ordered_parts"] = std::to_string(parts_of(options));
+  if (options.normalise) to["normalise"] = options.normalise->text();
+  if (options.plateau) to["plateau"] = options.plateau->state();
+  if (std::string used = threads_used(device, options); !used.empty()) to["threads"] = used;
 }
 
 std::string threads_warning(const std::map<std::string, std::string>& metadata, const Device& device,

@@ -44,9 +44,9 @@ void expect_same_order(const Checkpoint& checkpoint, const std::string& reduce, 
 /// Throws Error that names both sides if the model was trained with another normalization of images.
 void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise);
 
-/// Plugin and number of threads, "onednn 2", for the checkpoint's metadata "threads"; "" where their number changes no
-/// bits: on GPUs, and with exact numerics.
-std::string threads_used(const Device& device, const TrainerOptions& options);
+/// Writes the metadata that the functions here compare: optimizer, precision, …, and plugin and number of threads
+/// ("onednn 2") where their number may change bits.
+void describe_training(Checkpoint& checkpoint, const Device& device, const TrainerOptions& options);
 /// A warning if a checkpoint's metadata name another number of threads of the same plugin; else "".
 std::string threads_warning(const std::map<std::string, std::string>& metadata, const Device& device,
                             const TrainerOptions& options);

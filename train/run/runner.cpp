@@ -123,6 +123,10 @@ bool CompiledGraph::watch(const std::vector<std::string>& states, Ready ready) {
   return parts_.size() == 1 && parts_[0].place == 0 && parts_[0].executable.watch(states, std::move(ready));
 }
 
+bool CompiledGraph::connect(ExchangeValue exchange) {
+  return parts_.size() == 1 && parts_[0].place == 0 && parts_[0].executable.connect(std::move(exchange));
+}
+
 uint64_t CompiledGraph::run(const HostTensors& feeds) {
   HostViews views;
   for (const auto& [name, tensor] : feeds) views.emplace(name, view(tensor));
@@ -161,6 +165,7 @@ void Runner::add_part(CompiledGraph& to, size_t place, std::unique_ptr<const Low
   CostEstimate cost = estimate_cost(lowered->program());
   to.cost_.flops += cost.flops;
   to.cost_.bytes += cost.bytes;
+  to.exchanges_.insert(to.exchanges_.end(), lowered->exchanges().begin(), lowered->exchanges().end());
   to.parts_.push_back(
       {place, session.compile(lowered->program(), tuning_bytes, to.profiler_ != nullptr), lowered->feeds(), {}, {}});
   if (to.profiler_) to.parts_.back().profiled = to.profiler_->add(session.device().id, std::move(lowered));

@@ -53,6 +53,10 @@ class TUTTI_API CompiledGraph {
   uint64_t run(const HostViews& feeds);
   /// See Executable::watch; false also if it runs in parts. After prepare().
   bool watch(const std::vector<std::string>& states, Ready ready);
+  /// See Executable::connect; false also if it runs in parts. After prepare().
+  bool connect(ExchangeValue exchange);
+  /// The numbers of the exchanges of a run, in their order.
+  const std::vector<int64_t>& exchanges() const { return exchanges_; }
   const FallbackReport& fallback() const { return fallback_; }
   const CostEstimate& cost() const { return cost_; }  ///< of one run
 
@@ -76,6 +80,7 @@ class TUTTI_API CompiledGraph {
   std::vector<std::vector<std::byte>> values_;
   FallbackReport fallback_;
   CostEstimate cost_;
+  std::vector<int64_t> exchanges_;
   uint64_t last_ = 0;  // ticket of the last run
   bool prepared_ = false;
 };

@@ -1,21 +1,47 @@
 #include "train/run/shards.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/option_text.h"
 #include "core/base/shape.h"
+#include "core/base/status.h"
 #include "core/world/world.h"
 #include "train/run/plan.h"
 
 namespace tutti {
 namespace {
 
-bool shards(const TrainerOptions& options) { return options.shard == "optimizer"; }
+bool shards(const TrainerOptions& options) { return options.shard != "none"; }
 
 std::vector<std::set<std::string>> owned(const ModelSignature& declared, const TrainerOptions& options) {
   return owned_by_rank(declared.parameters, ranks_of(options));
 }
 
+/// The sum of all ranks' values, of T, in place.
+template <class T>
+void add_up(World& world, std::span<std::byte> value, bool ordered) {
+  const std::span<T> all(reinterpret_cast<T*>(value.data()), value.size() / sizeof(T));
+  ordered ? world.all_reduce_ordered(all) : world.all_reduce(all);
+}
+
 }  // namespace
+
+TrainerOptions among_ranks(const Device& device, TrainerOptions options) {
+  if (!options.world) return options;
+  std::vector<std::string> devices = options.world->gather(device.plugin + "\n" + device.name);
+  const bool differ = std::ranges::count(devices, devices[0]) != std::ssize(devices);
+  const bool same_bits = options.exact && options.reduce == "ordered";
+  options.mixed = differ && !same_bits;
+  if (differ && options.shard == "all")
+    throw invalid_option("shard", options.shard, "the ranks' devices differ",
+                         "use equal devices, or " + option_text("shard", "optimizer"));
+  if (options.mixed) options.shard = "optimizer";
+  return options;
+}
 
 std::vector<std::set<std::string>> owned_by_rank(const std::vector<nn::Parameter>& parameters, int64_t ranks) {
   std::vector<const nn::Parameter*> all;
@@ -34,9 +60,60 @@ std::vector<std::set<std::string>> owned_by_rank(const std::vector<nn::Parameter
   return owned;
 }
 
+Division division_of(const ModelSignature& declared, const TrainerOptions& options) {
+  Division division{.owner = {}, .rank = static_cast<int>(rank_of(options))};
+  if (options.shard != "all") return division;
+  const std::vector<std::set<std::string>> by_rank = owned(declared, options);
+  for (const nn::Parameter& p : declared.parameters) {
+    if (p.properties.frozen || p.type.shape.size() < 2 || num_elements(p.type.shape) < divided_elements) continue;
+    for (size_t rank = 0; rank < by_rank.size(); ++rank)
+      if (by_rank[rank].contains(p.name)) division.owner.emplace(p.name, static_cast<int>(rank));
+  }
+  return division;
+}
+
+ModelSignature present(ModelSignature declared, const Division& division) {
+  std::erase_if(declared.parameters, [&](const nn::Parameter& p) { return division.absent(p.name); });
+  return declared;
+}
+
+void expect_exchanges(const TrainerOptions& options, const Device& device,
+                      const std::function<bool(const Graph&)>& accepts) {
+  if (options.shard != "all") return;
+  Graph g;
+  g.set_state("exchanged", exchange(g, {}, {.number = 0, .type = {master_dtype(options.precision), {1}}}));
+  if (!accepts(g))
+    throw invalid_option(
+        "shard", options.shard,
+        fmt::format("the device {} cannot get parameters from other ranks while it computes", device.id),
+        option_text("shard", "optimizer") + ", or the device onednn");
+}
+
+void connect(DeviceModel& model, CompiledGraph& program, const Graph& g) {
+  const std::vector<Exchange> all = exchanges_of(g);
+  if (all.empty()) return;
+  World& world = *model.options().world;
+  std::map<int64_t, Exchange> by_number;
+  for (const Exchange& e : all) by_number.emplace(e.number, e);
+  std::vector<std::string> orders = world.gather(fmt::format("{}", fmt::join(program.exchanges(), " ")));
+  if (std::ranges::count(orders, orders[0]) != std::ssize(orders))
+    throw Error(Code::internal, "the ranks' programs exchange values in different orders",
+                "report it; " + option_text("shard", "optimizer") + " does not need an order");
+  const bool ordered = model.options().reduce == "ordered";
+  auto meet = [&model, &world, by_number, ordered](int64_t number, std::span<std::byte> value) {
+    const Exchange& e = by_number.at(number);
+    if (e.owner != Exchange::all_ranks) return world.broadcast(value, e.owner);
+    if (!model.counts) std::memset(value.data(), 0, value.size());
+    e.type.dtype == DType::f64 ? add_up<double>(world, value, ordered) : add_up<float>(world, value, ordered);
+  };
+  if (!program.connect(meet))
+    throw Error(Code::internal, model.device().id + ": its plugin accepts exchanges, but cannot be connected");
+}
+
 Graph update_program(const Programs& programs, const ModelSignature& declared, const TrainerOptions& options) {
   if (!shards(options)) return programs.update(declared);
-  return programs.update(declared, owned(declared, options)[static_cast<size_t>(rank_of(options))]);
+  return programs.update(declared, owned(declared, options)[static_cast<size_t>(rank_of(options))],
+                         division_of(declared, options));
 }
 
 std::map<std::string, OwnedState> owned_states(const Programs& programs, const ModelSignature& declared,
@@ -45,9 +122,12 @@ std::map<std::string, OwnedState> owned_states(const Programs& programs, const M
   if (!shards(options)) return all;
   std::set<std::string> everywhere;  // averages, which every rank evaluates with
   for (const nn::Parameter& p : declared.parameters) everywhere.insert(average_state(p.name));
-  int rank = 0;
+  Division division = division_of(declared, options);
+  for (const nn::Parameter& p : declared.parameters)
+    if (division.contains(p.name)) all.emplace(p.name, OwnedState{p.type, division.owner.at(p.name)});
+  int& rank = division.rank = 0;
   for (const std::set<std::string>& mine : owned(declared, options)) {
-    Graph g = programs.update(declared, mine);
+    Graph g = programs.update(declared, mine, division);
     for (const State& s : g.states())
       if (s.role == StateRole::optimizer && !everywhere.contains(s.name))
         all.emplace(s.name, OwnedState{g.info(s.after).type, rank});
@@ -58,10 +138,11 @@ std::map<std::string, OwnedState> owned_states(const Programs& programs, const M
 
 ShardExchange::ShardExchange(DeviceModel& model) : model_(model) {
   const TrainerOptions& options = model.options();
+  const Division division = division_of(*model.declared(), options);
   for (const std::set<std::string>& mine : owned(*model.declared(), options)) {
     Part& part = parts_.emplace_back();
     for (const nn::Parameter& p : model.declared()->parameters) {
-      if (!mine.contains(p.name)) continue;
+      if (!mine.contains(p.name) || division.contains(p.name)) continue;
       if (!p.properties.frozen) part.states.emplace_back(p.name, num_bytes(p.type));
       if (options.ema > 0) part.states.emplace_back(average_state(p.name), num_bytes(p.type));
     }

@@ -37,17 +37,6 @@ double seconds_since(Clock::time_point t) { return std::chrono::duration<double>
 
 constexpr double read_interval = 0.1;  // seconds between two reads of the losses
 
-/// Options for this device among those of the other ranks. If they differ, parameters have owners: replicas that
-/// compute the same update on different devices would drift apart, unless they have the same bits.
-TrainerOptions among_ranks(const Device& device, TrainerOptions options) {
-  if (!options.world) return options;
-  std::vector<std::string> devices = options.world->gather(device.plugin + "\n" + device.name);
-  const bool same_bits = options.exact && options.reduce == "ordered";
-  options.mixed = !same_bits && std::ranges::count(devices, devices[0]) != std::ssize(devices);
-  if (options.mixed) options.shard = "optimizer";
-  return options;
-}
-
 }  // namespace
 
 struct Trainer::Impl {
@@ -126,7 +115,8 @@ struct Trainer::Impl {
     history.read(step);
     if (options.nan_losses && model.declared())
       expect_finite_after(std::span(history.losses).subspan(seen), first_step + static_cast<int64_t>(seen),
-                          model.declared()->parameters, [this](const std::string& name) { return model.read(name); });
+                          present(*model.declared(), model.division()).parameters,
+                          [this](const std::string& name) { return model.read(name); });
     if (nan_check) nan_check->look(step, set);
   } catch (const NotFinite& e) {
     explain(e, &set);
@@ -164,12 +154,16 @@ struct Trainer::Impl {
     Training training{program(parts.whole), program(parts.last)};
     for (const auto& p : {training.whole, training.last})
       if (sum && p) sum->watch(*p->step);
-    if (options.shard == "optimizer" && !exchange) {
+    if (options.shard != "none" && !exchange) {
       exchange.emplace(model);
       if (options.mixed) model.share();
     }
     return training;
   }
+
+  /// Whether ranks take the parts of a step in turns: the first of each rank, then the second of each. They add up all
+  /// parts that they compute at a time.
+  bool take_turns() const { return options.shard == "all"; }
 
   struct Queued {
     uint64_t ticket;
@@ -179,7 +173,9 @@ struct Trainer::Impl {
   /// Enqueues a step: whole, or its parts and the update. `batch`: this rank's samples.
   Queued run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
     const int64_t size = part_size(options.batch, parts_of(options), ranks_of(options));
-    auto draw = static_cast<int32_t>(step * parts_of(options) + rank_of(options) * options.accumulate);
+    const bool turns = take_turns();
+    auto draw = static_cast<int32_t>(step * parts_of(options) + rank_of(options) * (turns ? 1 : options.accumulate));
+    const int32_t stride = turns ? static_cast<int32_t>(ranks_of(options)) : 1;
     uint64_t ticket = 0;
     StepVotes agreed;
     double lr = rate(step);
@@ -189,16 +185,19 @@ struct Trainer::Impl {
     };
     RecordedStep now{.runs = {}, .epoch = static_cast<uint32_t>(epoch), .lr = lr};
     if (sum) sum->begin();
-    for (int64_t first = 0; first < size * options.accumulate; first += size, ++draw) {
+    for (int64_t first = 0; first < size * options.accumulate; first += size, draw += stride) {
       int64_t count = std::min(size, batch.valid - first);
-      if (count <= 0) {
+      model.counts = count > 0;
+      if (!model.counts && model.division().owner.empty()) {
         if (sum) sum->part_done(false);
         continue;
       }
       DeviceModel::Program* p = (count == size ? training.whole : training.last).get();
+      if (!model.counts) p = (training.whole ? training.whole : training.last).get();
       if (!p) throw Error(Code::internal, fmt::format("no program is compiled for a batch of {}", count));
-      Samples part{static_cast<size_t>(first), static_cast<size_t>(count)};
-      if (sum) sum->part_begins(first + size >= std::min(size * options.accumulate, batch.valid));
+      Samples part{static_cast<size_t>(first), static_cast<size_t>(p->batch)};
+      if (sum && model.counts) sum->part_begins(first + size >= std::min(size * options.accumulate, batch.valid));
+      if (sum && !model.counts) sum->idle_begins();
       ticket = p->step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
           fill_rate(to);
@@ -208,8 +207,9 @@ struct Trainer::Impl {
           fill_batch(loader, batch, part, feed, to);
       });
       if (nan_check) now.runs.push_back({draw, {batch.indices.begin() + first, batch.indices.begin() + first + count}});
-      if (sum) sum->part_done(true);
+      if (sum) sum->part_done(model.counts);
     }
+    model.counts = true;
     if (sum) agreed = sum->finish(votes);
     if (CompiledGraph* update = model.update())
       ticket = update->run([&](const std::string&, void* to) { fill_rate(to); });
@@ -230,7 +230,11 @@ struct Trainer::Impl {
     order.erase(order.begin(), order.begin() + position.sample);
     data::Batches batches(std::move(order), own_batch(), options.keep_last ? data::Last::pad : data::Last::drop);
     const int64_t share = options.batch / ranks_of(options);
-    if (!options.local_batches) batches.slice(rank_of(options) * share, share);
+    const int64_t size = part_size(options.batch, parts_of(options), ranks_of(options));
+    if (take_turns())
+      batches.slice(rank_of(options) * size, size, options.accumulate, size * ranks_of(options));
+    else if (!options.local_batches)
+      batches.slice(rank_of(options) * share, share);
     TrainResult result;
     recent.clear();
     // reads losses left over from a call that an exception in its callback ended
@@ -240,7 +244,7 @@ struct Trainer::Impl {
     int64_t samples = 0, end_of_call = max_steps > 0 ? std::min(batches.size(), max_steps) : batches.size();
     uint64_t ticket = 0;
     // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): one of them is there, see prepare_training
-    data::LoadOptions how = model.load_options(training.whole ? *training.whole : *training.last, false);
+    data::LoadOptions how = model.load_options(training.whole ? *training.whole : *training.last, take_turns());
     how.change = augment.change(set, options.seed, static_cast<uint32_t>(epoch));
     data::BatchLoader loader(set, batches, 0, end_of_call, std::move(how));
     for (int64_t i = 0; i < end_of_call && !result.stopped; ++i) {
@@ -354,15 +358,10 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
   }
   c.metadata["format"] = "tutti 1";
   c.metadata["model"] = impl_->model.programs().task().describe();
-  c.metadata["optimizer"] = name(impl_->options.optimizer);
-  c.metadata["precision"] = name(impl_->options.precision);
+  describe_training(c, device(), impl_->options);
   Position all = impl_->position;
   impl_->each_count(all, [](int64_t& count, int64_t ranks) { count *= ranks; });
   c.metadata["position"] = to_text(all);
-  if (impl_->options.reduce == "ordered") c.metadata["ordered_parts"] = std::to_string(parts_of(impl_->options));
-  if (impl_->options.normalise) c.metadata["normalise"] = impl_->options.normalise->text();
-  if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
-  if (std::string used = threads_used(device(), impl_->options); !used.empty()) c.metadata["threads"] = used;
   if (impl_->options.exact) {
     add_saved_state(impl_->saved_states, steps(), hash.text());
     c.metadata["saved_states"] = to_text(impl_->saved_states);

@@ -31,17 +31,29 @@ void check_reduce(const TrainerOptions& o) {
     throw invalid_option("reduce", o.reduce, "unknown", "use fast or ordered");
 }
 
+/// What needs all parameters on one rank.
+void check_shard_all(const TrainerOptions& o) {
+  const std::string instead = "leave it out, or " + option_text("shard", "optimizer");
+  const std::string with = "does not work with " + option_text("shard", o.shard);
+  if (o.ema > 0) throw invalid_option("ema", o.ema, with, instead);
+  if (o.norms_every > 0) throw invalid_option("norms", o.norms_every, with, instead);
+  if (o.fallback == Fallback::cpu) throw invalid_option("fallback", "cpu", with, instead);
+  if (o.local_batches || o.local_evaluation) throw invalid_option("batches", "local", with, instead);
+}
+
 void check_shard(const TrainerOptions& o) {
   const std::string given = option_text("shard", o.shard);
-  if (o.shard != "none" && o.shard != "optimizer")
-    throw invalid_option("shard", o.shard, "unknown", "use none or optimizer");
+  if (o.shard != "none" && o.shard != "optimizer" && o.shard != "all")
+    throw invalid_option("shard", o.shard, "unknown", "use none, optimizer or all");
   if (o.shard != "none" && ranks_of(o) == 1)
-    throw invalid(given + ": there is only one rank, which keeps the whole optimizer state",
+    throw invalid(given + ": there is only one rank, which keeps " +
+                      (o.shard == "all" ? "all" : "the whole optimizer") + " state",
                   "start several: mpiexec -n 2 tutti train …");
   if (o.shard != "none" && o.update)
     throw invalid((o.mixed ? "the ranks' devices differ, so each rank updates some of the parameters" : given) +
                       ": an update of one's own may need all parameters",
                   o.mixed ? "use equal devices, or an optimizer of Tutti's" : option_text("shard", "none"));
+  if (o.shard == "all") check_shard_all(o);
   if (o.mixed && o.reduce == "ordered")
     throw invalid_option(
         "reduce", o.reduce, "the ranks' devices differ, and round differently",
@@ -131,8 +143,9 @@ std::vector<TrainerOption> training_records() {
       {.name = "shard",
        .group = "Training",
        .field = &T::shard,
-       .doc = "What ranks (mpiexec) share instead of keeping a copy each: none, or optimizer: each rank keeps the "
-              "optimizer state of some parameters, updates them and sends them to the others",
+       .doc = "What ranks (mpiexec) share instead of keeping a copy each: none; optimizer: each rank keeps the "
+              "optimizer state of some parameters, updates them and sends them to the others; all: it also keeps large "
+              "parameters and their gradients for all, which get them while they compute",
        .scope = machine,
        .check = check_shard},
       {.name = "clip-norm",

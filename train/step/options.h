@@ -60,7 +60,8 @@ struct TUTTI_API TrainerOptions {
   /// computes its share of each batch and evaluation. Null: one process.
   std::shared_ptr<World> world = {};
   /// "none": every rank updates all parameters. "optimizer": each rank updates some, keeps only their optimizer state,
-  /// and sends them to the others.
+  /// and sends them to the others. "all": large parameters are on that rank only, and the others get them where a
+  /// program reads them.
   std::string shard = "none";
   int64_t planned_ranks = 1, planned_rank = 0;  ///< for RunPlanner: the world of a run that is not started yet
   /// Number of blocks, from the first, recomputed in the backward pass: see recompute(). Training programs throw

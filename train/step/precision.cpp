@@ -77,7 +77,7 @@ LossScaler::LossScaler(Graph& g, const LossScaling& options)
 
 Value LossScaler::updates(Value step) const { return step - skipped_; }
 
-void LossScaler::unscale(Values& gradients) {
+void LossScaler::unscale(Values& gradients, const std::function<Value(Value)>& all) {
   Graph::Scope scope(g_, "loss_scale", Phase::bookkeeping);
   Value factor = 1 / scale_, bad = g_.full(DType::f32, 0);
   for (Value& d : gradients) {
@@ -87,6 +87,7 @@ void LossScaler::unscale(Values& gradients) {
     Value finite = less_equal(abs(d), d.like(std::numeric_limits<float>::max()));
     bad = bad + sum(select(finite, d.like(0), d.like(1)));
   }
+  if (all) bad = all(bad);
   finite_ = equal(bad, bad.like(0));
 }
 

@@ -5,6 +5,7 @@
 // and the update are f32. f16 has a small exponent range, so the loss is scaled up and the gradients are checked before
 // use.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -59,8 +60,9 @@ class TUTTI_API LossScaler {
   Value scale() const { return scale_; }
   /// The number of updates before the step numbered `step` (i32[]), without skipped ones.
   Value updates(Value step) const;
-  /// Divides gradients by the scale (f32; null ones stay null) and checks whether all are finite.
-  void unscale(Values& gradients);
+  /// Divides gradients by the scale (f32; null ones stay null) and checks whether all are finite. `all`: the sum over
+  /// all ranks of a value that each of them has.
+  void unscale(Values& gradients, const std::function<Value(Value)>& all = {});
   /// If a gradient is not finite, restores every state that the step has set and also reads; adjusts the scale. Call it
   /// after unscale() and the update, and before setting states that skipped steps must update too.
   void finish();

@@ -27,6 +27,7 @@
 #include "graph/passes/hoist.h"
 #include "graph/passes/recompute.h"
 #include "train/step/clip.h"
+#include "train/step/divided.h"
 #include "train/step/limits.h"
 
 namespace tutti {
@@ -272,19 +273,20 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
 
 /// Builds the rest of a step after the gradients.
 void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler,
-                    const std::set<std::string>* owned) const {
+                    const std::set<std::string>* owned, const Division& division) const {
   Values& d = b.gradients;
-  if (scaler) scaler->unscale(d);
+  const OfAllRanks sums = [&](const Values& mine) { return sums_of_owners(g, division, b.parameters, mine); };
+  if (scaler) scaler->unscale(d, [&](Value bad) { return sum_of_ranks(division, bad); });
   Value norm;  // global gradient norm
   if (options_.gradient_norm || options_.norms_every > 0) {
     Graph::Scope scope(g, "norm", Phase::bookkeeping);
-    if (options_.gradient_norm) norm = global_norm(d);
+    if (options_.gradient_norm) norm = global_norm(d, sums);
     if (options_.norms_every > 0) expose_norms(g, b.parameters, d);
   }
   {
     Graph::Scope scope(g, "clip", Phase::update);
     if (options_.clip_value > 0) clip_by_value(d, options_.clip_value);
-    if (options_.clip_norm > 0) clip_by_global_norm(d, options_.clip_norm);
+    if (options_.clip_norm > 0) clip_by_global_norm(d, options_.clip_norm, sums);
   }
   Value lr = g.feed("lr", {master_dtype(options_.precision), {}});
   Value updates = scaler ? scaler->updates(step) : step;
@@ -370,7 +372,10 @@ std::vector<std::pair<std::string, TensorType>> Programs::accumulated(const Mode
   return all;
 }
 
-Graph Programs::update(const ModelSignature& declared, const std::set<std::string>* owned) const {
+std::string Programs::accumulated_state(const std::string& parameter) { return accumulated_prefix + parameter; }
+
+Graph Programs::update(const ModelSignature& declared, const std::set<std::string>* owned,
+                       const Division& division) const {
   Graph g;
   Value number = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
   std::optional<LossScaler> scaler = this->scaler(g);
@@ -387,13 +392,14 @@ Graph Programs::update(const ModelSignature& declared, const std::set<std::strin
     Value divisor = divisor_of(b.weight);
     b.loss = sum("loss", scalar) / divisor;
     for (const nn::Parameter& p : declared.parameters) {
-      if (!p.properties.frozen || options_.ema > 0) g.state(p.name, p.type, StateRole::parameter);
+      const bool absent = division.absent(p.name);
+      if (!absent && (!p.properties.frozen || options_.ema > 0)) g.state(p.name, p.type, StateRole::parameter);
       if (p.properties.frozen) continue;
       b.parameters.push_back(p);
-      b.gradients.push_back(sum(p.name, p.type) / divisor);
+      b.gradients.push_back(absent ? Value() : sum(p.name, p.type) / divisor);
     }
   }
-  step(g, declared.parameters, b, number, scaler ? &*scaler : nullptr, owned);
+  step(g, declared.parameters, b, number, scaler ? &*scaler : nullptr, owned, division);
   for (const std::string& name : accumulated) {
     const TensorType type = g.latest(name).type();
     g.set_state(name, broadcast(g.full(type.dtype, 0), type.shape));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/export.h"
+#include "graph/passes/exchange.h"
 #include "train/step/options.h"
 #include "train/task/sampler.h"
 #include "train/task/task.h"
@@ -64,13 +65,16 @@ class TUTTI_API Programs {
   /// "accumulated.weight".
   static std::vector<std::pair<std::string, TensorType>> accumulated(const ModelSignature& declared,
                                                                      Precision precision);
+  static std::string accumulated_state(const std::string& parameter);
   /// Updates the parameters with the accumulated gradients divided by the accumulated weight, and resets
   /// "accumulated.*" to 0. Feed: "lr".
   /// `owned`: the parameters to update, all unless given. Norms, clipping and finite checks are of all gradients.
-  Graph update(const ModelSignature& declared, const std::set<std::string>& owned) const {
-    return update(declared, &owned);
+  /// `division`: without the parameters that other ranks keep; the sums of squares come from these.
+  Graph update(const ModelSignature& declared, const std::set<std::string>& owned,
+               const Division& division = {}) const {
+    return update(declared, &owned, division);
   }
-  Graph update(const ModelSignature& declared) const { return update(declared, nullptr); }
+  Graph update(const ModelSignature& declared) const { return update(declared, nullptr, {}); }
   /// Feeds: "indices" or the columns, and "valid" i32: number of valid samples in the batch.
   Graph evaluation(const InputLayout& form, int64_t batch) const;
   /// The same feeds. Writes the task's output to the state prediction_state(form, batch), f32 [batch, …].
@@ -89,9 +93,9 @@ class TUTTI_API Programs {
   void check_quantize(const std::vector<nn::Parameter>& all) const;
   struct Backward;
   Backward backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler) const;
-  Graph update(const ModelSignature& declared, const std::set<std::string>* owned) const;
+  Graph update(const ModelSignature& declared, const std::set<std::string>* owned, const Division& division) const;
   void step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler,
-            const std::set<std::string>* owned = nullptr) const;
+            const std::set<std::string>* owned = nullptr, const Division& division = {}) const;
   std::optional<LossScaler> scaler(Graph& g) const;
   Graph recomputed(Graph g) const;
   nn::ParameterProperties properties_of(const nn::Parameter& p) const;
