@@ -9,14 +9,14 @@
 namespace tutti::onednn {
 namespace {
 
-Mismatch declines_exchange(const NodeView& c) {
+MatchResult declines_exchange(const NodeView& c) {
   const Attrs& a = c.node().attrs;
   a.i("number");
   auto dtype = parse_dtype(a.text("dtype"));
   if (!dtype) return "dtype " + a.text("dtype");
   const TensorType type{*dtype, a.ints("shape")};
   if (!c.node().inputs.empty()) {
-    if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+    if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
     if (c.in(0) != type) return fmt::format("the input is {}, expected {}", to_string(c.in(0)), to_string(type));
   }
   return expect_result(c, 0, type);

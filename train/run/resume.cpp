@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "train/io/weights.h"
+#include "train/run/plan.h"
 #include "train/step/programs.h"
 
 namespace tutti {
