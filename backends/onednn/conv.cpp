@@ -14,8 +14,8 @@ namespace tutti::onednn {
 namespace {
 
 using dnnl::memory;
-using dnnl::prop_kind;
 constexpr auto direct = dnnl::algorithm::convolution_direct;
+constexpr auto training = dnnl::prop_kind::forward_training;
 
 /// Weight dimensions for oneDNN: groups are a separate dimension.
 Shape weight_dims(const ConvGeometry& g) {
@@ -39,7 +39,7 @@ struct Problem {
   Desc images() const { return any(t, g.images()); }
   Desc weights() const { return any(t, weight_dims(g)); }
   Desc result() const { return any(t, g.result()); }
-  Desc bias() const { return plain_desc(t, {g.filters}); }
+  Desc bias(bool given) const { return given ? plain_desc(t, {g.filters}) : Desc(); }
 };
 
 Problem problem_of(const NodeView& c, const ConvGeometry& g, DType t) {
@@ -70,12 +70,8 @@ Pd kept(const Problem& p, F&& make) {
 
 Forward forward(const Problem& p, const Desc& x, bool bias, bool allow_empty) {
   const ConvGeometry& g = p.g;
-  const auto kind = prop_kind::forward_training;
-  Desc w = p.weights(), y = p.result();
-  if (bias)
-    return {engine(),  kind,     direct,       x,          w, p.bias(), y, strides(g), dilates(g),
-            before(g), after(g), attributes(), allow_empty};
-  return {engine(), kind, direct, x, w, y, strides(g), dilates(g), before(g), after(g), attributes(), allow_empty};
+  return {engine(),   training,   direct,    x,        p.weights(),  p.bias(bias), p.result(),
+          strides(g), dilates(g), before(g), after(g), attributes(), allow_empty};
 }
 
 /// Empty if there is no implementation, as are the other two.
@@ -101,12 +97,8 @@ BackwardData free_backward_data(const Problem& p) {
 
 BackwardWeights backward_weights(const Problem& p, const Desc& x, const Desc& d, bool bias, bool allow_empty) {
   const ConvGeometry& g = p.g;
-  Forward hint = found_forward(p);
-  Desc w = p.weights();
-  if (bias)
-    return {engine(),   direct,    x,        w,    p.bias(),     d,          strides(g),
-            dilates(g), before(g), after(g), hint, attributes(), allow_empty};
-  return {engine(), direct, x, w, d, strides(g), dilates(g), before(g), after(g), hint, attributes(), allow_empty};
+  return {engine(),   direct,    x,        p.weights(),      p.bias(bias), d,          strides(g),
+          dilates(g), before(g), after(g), found_forward(p), attributes(), allow_empty};
 }
 
 BackwardWeights free_backward_weights(const Problem& p) {

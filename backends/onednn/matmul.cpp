@@ -60,9 +60,8 @@ ProductDescs describe(const NodeView& c, memory::data_type t) {
   return p;
 }
 
-dnnl::matmul::primitive_desc primitive_of(const ProductDescs& p, const Epilogue& e, bool allow_empty) {
-  if (e.bias != TUTTI_NONE) return {engine(), p.a, p.b, p.bias, p.y, attributes(), allow_empty};
-  return {engine(), p.a, p.b, p.y, attributes(), allow_empty};
+dnnl::matmul::primitive_desc primitive_of(const ProductDescs& p, bool allow_empty) {
+  return {engine(), p.a, p.b, p.bias, p.y, attributes(), allow_empty};
 }
 
 bool empty(const NodeView& c) { return num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0; }
@@ -71,8 +70,7 @@ MatchResult declines(const NodeView& c) {
   if (MatchResult why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
   if (MatchResult why = check_shapes(c); !why.empty()) return why;
   if (!c.wants(0) || empty(c)) return "";
-  return declines_primitive(c.in(0).dtype,
-                            [&] { return primitive_of(describe(c, data_type(c.in(0).dtype)), {}, true); });
+  return declines_primitive(c.in(0).dtype, [&] { return primitive_of(describe(c, data_type(c.in(0).dtype)), true); });
 }
 
 KernelPtr make_product(const NodeView& c, DType t) {
@@ -80,7 +78,7 @@ KernelPtr make_product(const NodeView& c, DType t) {
   double operations = 2.0 * static_cast<double>(num_elements(p.y.get_dims())) * static_cast<double>(p.terms());
   int used = threads_for(operations, c.threads);
   ThreadScope scope(used);
-  auto pd = not_reference(t, primitive_of(p, c.epilogue, false));
+  auto pd = not_reference(t, primitive_of(p, false));
   std::vector<PrimitiveKernel::Argument> arguments = {
       {DNNL_ARG_SRC, false, 0, p.a}, {DNNL_ARG_WEIGHTS, false, 1, p.b}, {DNNL_ARG_DST, true, 0, p.y}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, p.bias});
