@@ -387,11 +387,12 @@ std::vector<KernelTime> Executable::times() {
   throw Error(Code::declined, "this device does not measure kernel times");
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): overrides keep it
 void Executable::watch(const std::vector<std::string>&, Ready) {
   throw Error(Code::declined, "this device does not report states during a run");
 }
 
-void Executable::connect(Exchange) {
+void Executable::connect(const Exchange&) {
   throw Error(Code::declined, "this device does not exchange values with other processes during a run");
 }
 
@@ -404,6 +405,7 @@ void Host::log(int level, const std::string& topic, const std::string& text) con
   if (host_ && TUTTI_HAS(host_, log) && host_->log) host_->log(host_->self, level, topic.c_str(), text.c_str());
 }
 
+// NOLINTNEXTLINE(bugprone-sizeof-expression): of a field
 const TuttiExt* Host::extensions() const { return host_ && TUTTI_HAS(host_, extensions) ? host_->extensions : nullptr; }
 
 std::vector<std::byte> Host::cache_get(const std::string& key) const {

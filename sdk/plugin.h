@@ -53,7 +53,7 @@ class Executable {
   /// unless overridden.
   virtual void watch(const std::vector<std::string>& states, Ready ready);
   /// From now on, run() calls `exchange` at each node "tutti.exchange". Throws Error(declined) unless overridden.
-  virtual void connect(Exchange exchange);
+  virtual void connect(const Exchange& exchange);
 };
 
 /// Receives the reason why node `node` is declined.

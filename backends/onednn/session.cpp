@@ -52,7 +52,7 @@ class CpuExecutable : public sdk::Executable {
     std::ranges::sort(finals_, {}, &Final::after);
   }
 
-  void connect(sdk::Exchange exchange) override {
+  void connect(const sdk::Exchange& exchange) override {
     for (Step& s : plan_.steps)
       if (auto* kernel = dynamic_cast<ExchangeKernel*>(s.kernel.get())) kernel->exchange = exchange;
   }

@@ -92,7 +92,7 @@ TEST(Simplify, OtherSumsOfPadsStay) {
   }
 }
 
-Ask declining(std::string op) {
+Ask declining(const std::string& op) {
   return [op](const Graph& g) {
     std::vector<Verdict> out;
     for (const Node& n : g.nodes()) out.push_back({n.op->name != op, "the test device has no " + op});

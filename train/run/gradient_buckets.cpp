@@ -11,8 +11,8 @@ constexpr uint64_t bucket_bytes = uint64_t{1} << 20;  // much longer to send tha
 
 GradientBuckets::GradientBuckets(const ModelSignature& declared, Precision precision, const Division& division) {
   auto accumulated = Programs::accumulated(declared, precision);
-  for (const auto& [parameter, owner] : division.owner)
-    std::erase_if(accumulated, [&](const auto& s) { return s.first == Programs::accumulated_state(parameter); });
+  const size_t prefix = Programs::accumulated_state("").size();
+  std::erase_if(accumulated, [&](const auto& s) { return division.contains(s.first.substr(prefix)); });
   auto is_large = [](const auto& s) { return num_elements(s.second.shape) >= large_gradient; };
   auto rest = std::stable_partition(accumulated.begin(), accumulated.end(), is_large);
   std::reverse(accumulated.begin(), rest);
