@@ -114,5 +114,6 @@ class WandB(_Tracker):
         self._wandb.log(values, step=step)
 
     def _end(self, failed: bool) -> None:
+        self._wandb.log({}, commit=True)  # else the last step waits for the next one
         if self._own:
             self._wandb.finish(exit_code=int(failed))

@@ -1,6 +1,7 @@
 """Callbacks of fit(): what they are called with, what they may do, and the trackers MLflow and Weights & Biases by their packages."""
 import importlib.util
 import os
+import sys
 import tempfile
 import unittest
 
@@ -126,7 +127,7 @@ class Trackers(unittest.TestCase):
         import mlflow
         with tempfile.TemporaryDirectory() as folder:
             os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
-            mlflow.set_tracking_uri("file:" + folder)
+            mlflow.set_tracking_uri("file:" + folder + "/runs")
             t = trainer(tutti.callbacks.MLflow(every=4, run_name="mine"))
             t.fit(DATA, DATA, epochs=2, progress=False)
             self.assertIsNone(mlflow.active_run())
@@ -152,4 +153,4 @@ class Trackers(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(int(not unittest.main(exit=False).result.wasSuccessful()))  # wandb's exit hook wants no bool
