@@ -65,7 +65,7 @@ struct Update {
           step = graph.state("step", {DType::i32, {}});
     apply_optimizer(graph, optimizer, {p}, {gradient}, lr, step);
     for (const Node& n : graph.nodes())
-      if (n.results.size() >= 1 && graph.find_state(p.name)->after == n.results[0]) op = n.op;
+      if (!n.results.empty() && graph.find_state(p.name)->after == n.results[0]) op = n.op;
   }
 };
 
