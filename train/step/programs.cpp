@@ -34,6 +34,9 @@ namespace tutti {
 namespace {
 
 const std::string average_prefix = average_state(""), accumulated_prefix = "accumulated.";
+// Names behind accumulated_prefix that no parameter can have.
+const char* const loss_sum = ".loss";
+const char* const weight_sum = ".weight";
 
 Outcome outcome_of(const Task& task, nn::Builder& b, const Batch& batch) {
   Outcome out = task(b, batch);
@@ -357,8 +360,8 @@ Graph Programs::accumulation(const InputLayout& form, int64_t batch_size) const 
     g.set_state(state, g.state(state, x.type(), StateRole::gradient) + x);
   };
   for (size_t k = 0; k < b.parameters.size(); ++k) add(b.parameters[k].name, b.gradients[k] * b.weight);
-  add("loss", b.loss * b.weight);
-  add("weight", b.weight);
+  add(loss_sum, b.loss * b.weight);
+  add(weight_sum, b.weight);
   return hoist_updates(recomputed(std::move(g)), large_gradient);
 }
 
@@ -367,7 +370,7 @@ std::vector<std::pair<std::string, TensorType>> Programs::accumulated(const Mode
   std::vector<std::pair<std::string, TensorType>> all;
   for (const nn::Parameter& p : declared.parameters)
     if (!p.properties.frozen) all.emplace_back(accumulated_prefix + p.name, p.type);
-  for (const char* name : {"loss", "weight"})
+  for (const char* name : {loss_sum, weight_sum})
     all.emplace_back(accumulated_prefix + name, TensorType{master_dtype(precision), {}});
   return all;
 }
@@ -388,9 +391,9 @@ Graph Programs::update(const ModelSignature& declared, const std::set<std::strin
   TensorType scalar{master_dtype(options_.precision), {}};
   {
     Graph::Scope scope(g, "accumulate", Phase::update);
-    b.weight = sum("weight", scalar);
+    b.weight = sum(weight_sum, scalar);
     Value divisor = divisor_of(b.weight);
-    b.loss = sum("loss", scalar) / divisor;
+    b.loss = sum(loss_sum, scalar) / divisor;
     for (const nn::Parameter& p : declared.parameters) {
       const bool absent = division.absent(p.name);
       if (!absent && (!p.properties.frozen || options_.ema > 0)) g.state(p.name, p.type, StateRole::parameter);
