@@ -17,8 +17,6 @@
 namespace tutti::onednn {
 namespace {
 
-using kernels::most_threads;
-
 /// The processor's name from /proc/cpuinfo.
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -67,7 +65,7 @@ class OnednnPlugin : public sdk::Plugin {
 
   std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
     if (device != 0) throw invalid(fmt::format("onednn: no device {}", device), "its one device is 0");
-    int threads = default_threads(most_threads);
+    int threads = default_threads();
     for (const auto& [key, value] : options) {
       if (key != "threads")
         throw invalid(fmt::format("onednn: unknown option '{}'", key), "the valid option is: threads");

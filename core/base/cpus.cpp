@@ -61,11 +61,11 @@ int usable_cpus(const std::filesystem::path& root) {
   return std::max(cpus, 1);
 }
 
-int default_threads(int most) {
+int default_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   std::string_view first = text ? text : "";
   int asked = parse_number<int>(first.substr(0, first.find(','))).value_or(0);
-  return asked >= 1 && asked <= most ? asked : usable_cpus();
+  return asked >= 1 && asked <= most_threads ? asked : usable_cpus();
 }
 
 }  // namespace tutti

@@ -13,7 +13,8 @@ std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 /// whichever is less. The default of every number of threads.
 int usable_cpus(const std::filesystem::path& root = "/");
 
-/// The first number in OMP_NUM_THREADS if it is at most `most`, else usable_cpus().
-int default_threads(int most);
+constexpr int most_threads = 1024;  ///< of a session that computes on the CPU
+/// The first number in OMP_NUM_THREADS if it is at most most_threads, else usable_cpus().
+int default_threads();
 
 }  // namespace tutti

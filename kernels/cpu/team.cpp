@@ -18,6 +18,7 @@
 #include <system_error>
 #include <thread>
 
+#include "core/base/cpus.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "kernels/cpu/crowd.h"

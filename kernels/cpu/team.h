@@ -6,8 +6,6 @@
 
 namespace tutti::kernels {
 
-constexpr int most_threads = 1024;
-
 /// Computes one part of a region.
 using ComputePart = void (*)(void* context, int part);
 

@@ -177,8 +177,7 @@ class PyObserver : public RunObserver {
       for (const auto& [name, x] : e.score->metrics) entry[name.c_str()] = x;
     }
     entry["seconds"] = e.seconds;
-    front_.attr("epoch")(entry);
-    trainer_.lend([&] { front_.attr("after_epoch")(); });
+    trainer_.lend([&] { front_.attr("epoch")(entry); });
   }
   void warn(const std::string& text) override {
     WithGil gil;
@@ -231,15 +230,15 @@ void set_limits(RunSettings& s, const Trainer& t, std::optional<int64_t> epochs,
 }
 
 void run(Trainer& t, Passes& passes, const Source* validation, RunSettings settings, PyObserver& observer) {
-  const World* world = t.options().world.get();
+  World* world = t.options().world.get();
   if (!validation) settings.no_evaluation = "validation=None";
   settings.norms = t.options().norms_every > 0;
   Run run(std::move(settings), !world || world->rank() == 0);
   RunResult result = run.train(t, passes, validation, observer);
   if (!result.hint.empty()) observer.warn(result.hint);
   if (!result.stopped) return;
-  const bool interrupted = t.options().world ? t.options().world->any(observer.pending.has_value())  //
-                                             : observer.pending.has_value();
+  bool interrupted = observer.pending.has_value();
+  if (world) interrupted = world->any(interrupted);
   if (!interrupted) return;  // Trainer.stop()
   WithGil gil;
   if (observer.pending) throw nb::python_error(std::move(*observer.pending));

@@ -421,10 +421,8 @@ class _Front:
         if self.bar is not None and "validation_loss" in entry:
             self.bar.write(f"epoch {entry['epoch']}: " + ", ".join(
                 f"{k} {v:.4f}" for k, v in entry.items() if k not in ("epoch", "step", "seconds")), file=sys.stderr)
-
-    def after_epoch(self):
         for callback in self.callbacks:
-            callback.on_epoch(self.trainer, self.history[-1])
+            callback.on_epoch(self.trainer, entry)
 
     def warn(self, text):
         warnings.warn(text, stacklevel=3)  # at the call of fit()

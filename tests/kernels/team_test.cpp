@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/cpus.h"
 #include "core/base/status.h"
 #include "kernels/cpu/crowd.h"
 #include "kernels/cpu/denormals.h"

@@ -242,7 +242,7 @@ std::string threads_used(const Device& device, const TrainerOptions& options) {
   if (options.exact || (device.kind != DeviceKind::cpu && device.kind != DeviceKind::software)) return "";
   auto it = options.device_options.find("threads");
   return device.plugin + " " +
-         (it == options.device_options.end() ? std::to_string(default_threads(1024)) : it->second);
+         (it == options.device_options.end() ? std::to_string(default_threads()) : it->second);
 }
 
 }  // namespace
@@ -266,8 +266,7 @@ std::string threads_warning(const std::map<std::string, std::string>& metadata, 
   const std::string before = it->second.substr(device.plugin.size() + 1);
   return fmt::format(
       "threads on {}: {}, so far {}: sums are split by threads, so the bits may differ from those of an unbroken run; "
-      "{} "
-      "keeps them",
+      "{} keeps them",
       device.plugin, now.substr(device.plugin.size() + 1), before, option_text("threads", before));
 }
 

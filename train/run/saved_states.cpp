@@ -24,10 +24,10 @@ void add_saved_state(SavedStates& states, int64_t step, const std::string& hash)
   std::erase_if(states, [&](const auto&) { return index++ % 2 == 0 && index < most; });
 }
 
-std::string to_text(const SavedStates& states) {
-  std::string text;
+void write_saved_states(const SavedStates& states, std::map<std::string, std::string>& metadata) {
+  std::string& text = metadata[key];
+  text.clear();
   for (const auto& [step, hash] : states) text += fmt::format("{}{}:{}", text.empty() ? "" : " ", step, hash);
-  return text;
 }
 
 SavedStates read_saved_states(const std::map<std::string, std::string>& metadata, const std::string& path) {

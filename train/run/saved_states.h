@@ -27,8 +27,8 @@ using SavedStates = std::map<int64_t, std::string>;
 /// Adds one. Of more than 256, every second of the older ones is dropped.
 void add_saved_state(SavedStates& states, int64_t step, const std::string& hash);
 
-/// "100:984a1127b5c66cb1 200:…": the value of "saved_states" in a checkpoint's metadata.
-std::string to_text(const SavedStates& states);
+/// Writes them to a checkpoint's metadata, as "saved_states": "100:984a1127b5c66cb1 200:…".
+void write_saved_states(const SavedStates& states, std::map<std::string, std::string>& metadata);
 /// Reads them from a checkpoint's metadata; empty if it has none. Throws Error(invalid) naming `path` for another text.
 SavedStates read_saved_states(const std::map<std::string, std::string>& metadata, const std::string& path);
 

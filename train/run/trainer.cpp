@@ -364,7 +364,7 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
   c.metadata["position"] = to_text(all);
   if (impl_->options.exact) {
     add_saved_state(impl_->saved_states, steps(), hash.text());
-    c.metadata["saved_states"] = to_text(impl_->saved_states);
+    write_saved_states(impl_->saved_states, c.metadata);
   }
   return c;
 }
