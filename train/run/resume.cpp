@@ -241,8 +241,7 @@ namespace {
 std::string threads_used(const Device& device, const TrainerOptions& options) {
   if (options.exact || (device.kind != DeviceKind::cpu && device.kind != DeviceKind::software)) return "";
   auto it = options.device_options.find("threads");
-  return device.plugin + " " +
-         (it == options.device_options.end() ? std::to_string(default_threads()) : it->second);
+  return device.plugin + " " + (it == options.device_options.end() ? std::to_string(default_threads()) : it->second);
 }
 
 }  // namespace
