@@ -80,17 +80,28 @@ struct RowProgram {
   int64_t length = 0;            ///< elements of a row
   std::vector<Operand> in;       ///< strides along outer, then along the row
   std::vector<DType> out;
+  /// If not 0, the arrays are [length / segment, rows, segment]: a row is a channel of [N, C, …]. Then `outer` is
+  /// {rows}, and inputs with one element per element have the strides {segment, 1}. No columns.
+  int64_t segment = 0;
 
   int64_t rows() const { return num_elements(outer); }
 };
 constexpr size_t most_row_folds = 16;    ///< of one program: each takes shared memory
 constexpr size_t most_column_folds = 8;  ///< each takes registers
-/// Whether the target has kernels for rows of this number and length; `folds`, `columns`: of the program.
-bool runs_rows(const Target&, int64_t rows, int64_t length, bool folds, bool columns);
+/// What decides whether a target has kernels for a row program, and how they divide the rows.
+struct RowForm {
+  int64_t rows = 1, length = 1, segment = 0;  ///< as in RowProgram
+  bool folds = false, columns = false;        ///< whether the program folds these
+};
+bool runs_rows(const Target&, const RowForm&);
+/// Which inputs are read only by the work-item that stores the results per row, before it stores them: such a result may
+/// overwrite such an input. Not for programs with columns.
+std::vector<bool> read_once_per_row(const Target&, const RowProgram& program);
 /// One kernel; a row is the work of a group of work-items or of part of one. INPUT a = in[a], RESULT b = out[b].
 /// Reductions are f32 (integers wrap; columns: floats only), in a fixed tree. Outputs may share memory as those of
 /// elementwise. With columns, a group takes several rows in turn, and a second kernel folds the groups' partial results
-/// of all columns.
+/// of all columns. Large rows in segments are shared by several groups; then there is a kernel per reduction that needs
+/// the result of another, and one that stores the results.
 LaunchList row_program(const Target&, const RowProgram& program);
 
 /// y = x reduced over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; computed in f32 (integers

@@ -194,7 +194,7 @@ Chosen in_lanes(const Target& t, const Step& step) {
 std::optional<LaunchList> by_columns(const Target& t, ReduceOp kind, DType dtype, const std::vector<Stage>& stages) {
   if (stages.size() != 1 || stages[0].a != 1 || !is_float(dtype) || t.max_rounds != ~0u) return {};
   auto [a, r, b] = stages[0];
-  if (!runs_rows(t, r, b, false, true)) return {};
+  if (!runs_rows(t, {.rows = r, .length = b, .columns = true})) return {};
   auto type = static_cast<uint16_t>(dtype);
   RowProgram p{.outer = {r}, .length = b, .in = {{dtype, {b, 1}}}, .out = {dtype}};
   p.code = {{TUTTI_X_INPUT, type, 0, 0, 0},

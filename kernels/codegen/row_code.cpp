@@ -41,11 +41,47 @@ std::optional<Division> with_columns(const Target& t, Division d, int64_t rows, 
   return d;
 }
 
+/// The most work-items of a group with `tiles` values each in shared memory.
+int64_t most_items(const Target& t, size_t tiles) {
+  auto words = static_cast<int64_t>(t.local_bytes / (4 * tiles));
+  int64_t most = std::max<int64_t>(std::min<int64_t>({t.max_local, 256, words}), 1);
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+}
+
+int64_t span_of(int64_t length, int64_t lanes, int64_t most) {
+  auto span = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(length, lanes))));
+  return std::min(most, span);
+}
+
+/// Few large rows are shared by as many groups as keep the memory busy; each takes at least four turns.
+std::optional<Division> in_segments(const Target& t, const RowForm& form) {
+  constexpr int64_t large = 1 << 21, turns = 4, groups_per_unit = 8;
+  if (t.cpu_like || form.columns || form.segment < 4 || t.max_rounds != ~0u) return {};
+  Division d;
+  int64_t most = most_items(t, most_row_folds);
+  d.lanes = form.segment % 4 == 0 ? 4 : 1;
+  while (most * d.lanes < form.length && d.lanes >= 4 && d.lanes < 16 && form.segment % (d.lanes * 2) == 0)
+    d.lanes *= 2;
+  d.span = span_of(form.length, d.lanes, most);
+  d.held = d.span * d.lanes >= form.length;
+  if (d.held) {
+    place_side_by_side(d, form.rows, std::min<int64_t>(most, 128));
+    return d;
+  }
+  d.lanes = std::min<int64_t>(d.lanes, 4);
+  if (form.rows * form.length < large && form.length <= longest_row) return d;
+  int64_t want = ceil_div(groups_per_unit * int64_t{t.compute_units}, form.rows);
+  d.shares = std::clamp<int64_t>(form.length / (d.span * d.lanes * turns), 1, want);
+  return d;
+}
+
 }  // namespace
 
-std::optional<Division> division_of(const Target& t, int64_t rows, int64_t length, bool folds, bool columns) {
+std::optional<Division> division_of(const Target& t, const RowForm& form) {
+  auto [rows, length, segment, folds, columns] = form;
   Division d;
   if (rows == 0 || length < 2) return {};
+  if (segment) return in_segments(t, form);
   if (t.cpu_like && (columns || !t.language->subgroups))
     return {};  // PoCL does not vectorize work-items around barriers: slower than separate passes
   if (t.cpu_like) {
@@ -59,11 +95,8 @@ std::optional<Division> division_of(const Target& t, int64_t rows, int64_t lengt
   }
   if (folds && (length > longest_row || (length > 4096 && rows < 2 * int64_t{t.compute_units}))) return {};
   d.lanes = length % 4 == 0 ? 4 : 1;
-  auto words = static_cast<int64_t>(t.local_bytes / 4), tiles = static_cast<int64_t>(most_row_folds);
-  int64_t most = std::min<int64_t>({t.max_local, 256, words / (columns ? tiles + 4 : tiles)});
-  most = std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(most, 1)));
-  d.span =
-      std::min<int64_t>(most, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(length, d.lanes)))));
+  int64_t most = most_items(t, columns ? most_row_folds + 4 : most_row_folds);
+  d.span = span_of(length, d.lanes, most);
   d.held = d.span * d.lanes >= length;
   if (columns) return with_columns(t, d, rows, length, most, folds);
   place_side_by_side(d, rows, std::min<int64_t>(most, 128));
@@ -72,7 +105,21 @@ std::optional<Division> division_of(const Target& t, int64_t rows, int64_t lengt
 
 RowCode::RowCode(const Target& t, const RowProgram& p) : t_(t), p_(p), names_(p.code.size()) {
   for (uint32_t i = 0; i < p.code.size(); ++i) place(i);
+  mark_early();
 }
+
+void RowCode::mark_early() {
+  early_.resize(p_.code.size());
+  for (auto i = static_cast<uint32_t>(p_.code.size()); i-- > 0;) {
+    const TuttiInstr& x = p_.code[i];
+    if (x.code == TUTTI_X_RESULT) continue;
+    bool read = early_[i] || level_[i] >= Level::full || x.code == instr::fold;
+    const uint32_t operands[] = {x.a, x.b, x.c};
+    for (int o = 0; read && o < instr::operand_count(x.code); ++o) early_[operands[o]] = true;
+  }
+}
+
+RowForm RowCode::form() const { return {p_.rows(), p_.length, p_.segment, any(instr::fold), any(instr::column)}; }
 
 /// Sets an instruction's level, and the number of reductions that must come before it.
 void RowCode::place(uint32_t i) {

@@ -25,9 +25,12 @@ struct Division {
   /// Only if columns are folded: groups (per tile) that share the rows among them, each taking several in turn. Each
   /// gives one partial result per column; if there are several, a second kernel folds them.
   int64_t parts = 0;
+  /// Groups that share a row, whose elements they take in turn. If several, each stage of folds is a kernel, which stores
+  /// a partial result per group; the next one folds these.
+  int64_t shares = 1;
 };
-/// None if the target has no kernel. `folds`, `columns`: whether rows and columns are folded.
-std::optional<Division> division_of(const Target& t, int64_t rows, int64_t length, bool folds, bool columns);
+/// None if the target has no kernel.
+std::optional<Division> division_of(const Target& t, const RowForm& form);
 
 /// Which values an instruction has: one, one per row, one per element, or one per column (of all rows together).
 enum class Level { constant, row, full, column };
@@ -40,6 +43,12 @@ class RowCode {
 
   bool any(uint16_t code) const;
   Level level(uint32_t i) const { return level_[i]; }
+  /// Whether an instruction of Level::row is computed for results per row alone.
+  bool late(uint32_t i) const { return level_[i] <= Level::row && !early_[i]; }
+  RowForm form() const;
+  int stages() const { return last_ + 1; }
+  /// The folds of rows whose operands are complete in a stage.
+  std::vector<uint32_t> folds_of(int stage) const;
   std::vector<uint32_t> column_folds() const;
   /// The inputs that are read to compute with columns.
   std::set<uint32_t> column_inputs() const;
@@ -47,8 +56,6 @@ class RowCode {
  protected:
   /// Whether the instruction is computed by statements().
   bool computed(uint32_t i) const;
-  /// The folds of rows whose operands are complete in a stage.
-  std::vector<uint32_t> folds_of(int stage) const;
 
   DType register_dtype(uint32_t fold) const;
   const char* type(uint32_t fold) const { return register_type(element_of(register_dtype(fold))); }
@@ -70,12 +77,14 @@ class RowCode {
   const Target& t_;
   const RowProgram& p_;
   std::vector<Level> level_;
-  std::vector<int> stage_;  // number of folds of rows that must come before
+  std::vector<int> stage_;   // number of folds of rows that must come before
+  std::vector<bool> early_;  // whether elements or folds are computed with the instruction
   int last_ = 0;
   std::vector<std::vector<std::string>> names_;
 
  private:
   void place(uint32_t i);
+  void mark_early();
   /// The INPUT instructions that instructions of Level::column read.
   std::set<uint32_t> column_reads() const;
   std::string constant(const TuttiInstr& x) const;

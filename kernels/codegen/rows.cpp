@@ -1,6 +1,7 @@
 // Row programs: expressions and reductions over rows in one kernel. A group of work-items shares a row. Where a row
 // fits into their registers it is read once ("held"); longer rows are read again after each reduction. If columns are
-// folded too, a group takes several rows in turn and keeps its columns' running values in registers.
+// folded too, a group takes several rows in turn and keeps its columns' running values in registers. Large rows in
+// segments, such as the channels of images, are shared by several groups, with a kernel per stage.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,14 +40,12 @@ class RowWriter : RowCode {
     }
     text_ += fmt::format("  idx row = {} * {} + LID(1);\n", block, d_.rows_per_group);
     coordinates();
-    for (uint32_t i = 0; i < p_.code.size(); ++i)
-      if (p_.code[i].code == TUTTI_X_INPUT && level_[i] == Level::row) load_scalar(i);
+    load_scalars(false);
     if (d_.held)
       held();
     else
       looped();
-    for (const TuttiInstr& x : p_.code)
-      if (x.code == TUTTI_X_RESULT && level_[x.a] <= Level::row) store_scalar(x);
+    finish_row("me == 0");
     if (d_.parts) {
       fold_columns();
       if (!k_.shared.empty()) text_ += "  BARRIER;\n";  // the next turn overwrites what this one reads
@@ -54,11 +53,53 @@ class RowWriter : RowCode {
       rounds_ = (rounds_ + 1) * ceil_div(blocks, d_.parts);
       end_columns();
     }
+    end();
+  }
+
+  /// The kernel of one stage of rows that several groups share.
+  void write(int stage) {
+    text_ += fmt::format("  if (GROUP >= {}) return;\n  int me = LID(0);\n", p_.rows() * d_.shares);
+    text_ += fmt::format("  idx row = GROUP / {0};\n  idx share = GROUP % {0};\n", d_.shares);
+    coordinates();
+    load_scalars(false);
+    looped(stage);
+    if (stage == last_) finish_row("me == 0 && share == 0");
+    end();
+  }
+
+ private:
+  void end() {
     k_.body = std::move(text_);
     k_.rounds = std::to_string(rounds_ + 1);
   }
 
- private:
+  /// The inputs with one element per row: those that elements or folds are computed with, or the others.
+  void load_scalars(bool late_ones) {
+    for (uint32_t i = 0; i < p_.code.size(); ++i)
+      if (p_.code[i].code == TUTTI_X_INPUT && level_[i] == Level::row && late(i) == late_ones) load_scalar(i);
+  }
+
+  /// Computes and stores the results with one element per row.
+  void finish_row(const char* condition) {
+    auto per_row = [&](const TuttiInstr& x) { return x.code == TUTTI_X_RESULT && level_[x.a] <= Level::row; };
+    if (std::ranges::none_of(p_.code, per_row)) return;
+    text_ += fmt::format("  if ({}) {{\n", condition);
+    load_scalars(true);
+    std::set<uint32_t> wanted;
+    for (uint32_t i = 0; i < p_.code.size(); ++i)
+      if (computed(i) && late(i)) wanted.insert(i);
+    text_ += compute(wanted, "l");
+    for (const TuttiInstr& x : p_.code)
+      if (per_row(x)) text_ += fmt::format("  {}_set(row, {});\n", param(k_, "out", x.b).name, names_[x.a][0]);
+    text_ += "  }\n";
+  }
+
+  /// Where element `x` of a row lies, relative to its first.
+  std::string offset(const std::string& x) const {
+    if (!p_.segment) return x;
+    return fmt::format("{0} / {1} * {2} + {0} % {1}", x, p_.segment, p_.rows() * p_.segment);
+  }
+
   std::string first_element() const {
     return d_.tiles > 1 ? fmt::format("(tile * {} + me) * {}", d_.span, d_.lanes) : fmt::format("me * {}", d_.lanes);
   }
@@ -165,7 +206,8 @@ class RowWriter : RowCode {
     const Param& p = k_.params[input];
     int64_t step = p_.in[input].strides.back();
     std::string from = fmt::format("b{}", i), to = fmt::format("a{}", i);
-    text_ += fmt::format("  idx {} = {} + {}{};\n", from, base(input), x, step == 1 ? "" : fmt::format(" * {}", step));
+    text_ += fmt::format("  idx {} = {} + {}{};\n", from, base(input), offset(x),
+                         step == 1 ? "" : fmt::format(" * {}", step));
     names_[i].clear();
     const Shape& s = strides_[input];
     bool together = d_.lanes > 1 && step == 1 && std::ranges::all_of(s, [&](int64_t n) { return n % d_.lanes == 0; });
@@ -190,7 +232,7 @@ class RowWriter : RowCode {
     for (int stage = 0; stage <= last_; ++stage) {
       std::set<uint32_t> wanted;
       for (uint32_t i = 0; i < p_.code.size(); ++i)
-        if (computed(i) && stage_[i] == stage && level_[i] != Level::column) wanted.insert(i);
+        if (computed(i) && stage_[i] == stage && level_[i] != Level::column && !late(i)) wanted.insert(i);
       text_ += compute(wanted, fmt::format("v{}_", stage));
       for (uint32_t i : folds_of(stage)) {
         std::string value = combined(i, lanes_of(p_.code[i].a, d_.lanes));
@@ -204,14 +246,19 @@ class RowWriter : RowCode {
     if (part) text_ += "  }\n";
   }
 
-  /// Rows longer than the registers: a loop per stage, which computes again what its folds and the results read.
-  void looped() {
-    for (int stage = 0; stage <= last_; ++stage) {
+  /// Rows longer than the registers: a loop per stage, which computes again what its folds and the results read; or the
+  /// loop of stage `only`, if not negative, after the partial results of those before.
+  void looped(int only = -1) {
+    for (int stage = 0; stage <= (only < 0 ? last_ : only); ++stage) {
       std::set<uint32_t> scalars, full, loaded;
       for (uint32_t i = 0; i < p_.code.size(); ++i)
-        if (computed(i) && stage_[i] == stage && level_[i] != Level::full) scalars.insert(i);
+        if (computed(i) && stage_[i] == stage && level_[i] != Level::full && !late(i)) scalars.insert(i);
       text_ += compute(scalars, fmt::format("r{}_", stage));
       std::vector<uint32_t> folds = folds_of(stage);
+      if (stage < only) {
+        fold_partials(stage);
+        continue;
+      }
       for (uint32_t i : folds) need(p_.code[i].a, full, loaded);
       bool last = stage == last_;
       for (const TuttiInstr& x : p_.code)
@@ -219,8 +266,10 @@ class RowWriter : RowCode {
       if (full.empty() && loaded.empty()) continue;
       for (uint32_t i : folds)
         for (int64_t l = 0; l < d_.lanes; ++l) text_ += fmt::format("  {} q{}_{} = {};\n", type(i), i, l, init(i));
-      text_ += fmt::format("  for (idx x = me * {0}; x < {1}; x += {2}) {{\n", d_.lanes, p_.length, d_.span * d_.lanes);
-      rounds_ += ceil_div(p_.length, d_.span * d_.lanes) + 1;
+      int64_t turn = d_.shares * d_.span * d_.lanes;
+      std::string first = d_.shares > 1 ? fmt::format("(share * {} + me)", d_.span) : "me";
+      text_ += fmt::format("  for (idx x = {} * {}; x < {}; x += {}) {{\n", first, d_.lanes, p_.length, turn);
+      rounds_ += ceil_div(p_.length, turn) + 1;
       for (uint32_t i : loaded) load(i, "x");
       text_ += compute(full, fmt::format("v{}_", stage));
       for (uint32_t i : folds) {
@@ -236,7 +285,29 @@ class RowWriter : RowCode {
         text_ += fmt::format("  {} q{} = {};\n", type(i), i, combined(i, parts));
       }
       meet(stage);
+      if (stage == only && !last) store_partials(stage, folds);
     }
+  }
+
+  /// Where the partial result of fold `n` of a stage lies.
+  std::string partial(size_t n, const char* share) const {
+    return fmt::format("({} + {}) * {} + row", share, static_cast<int64_t>(n) * d_.shares, p_.rows());
+  }
+
+  void store_partials(int stage, const std::vector<uint32_t>& folds) {
+    for (size_t n = 0; n < folds.size(); ++n)
+      text_ += fmt::format("  if (me == 0) partial{}_set({}, r{});\n", stage, partial(n, "share"), folds[n]);
+  }
+
+  void fold_partials(int stage) {
+    std::vector<uint32_t> folds = folds_of(stage);
+    for (uint32_t i : folds) text_ += fmt::format("  {} q{} = {};\n", type(i), i, init(i));
+    text_ += fmt::format("  for (idx from = me; from < {}; from += {}) {{\n", d_.shares, d_.span);
+    rounds_ += ceil_div(d_.shares, d_.span) + 1;
+    for (size_t n = 0; n < folds.size(); ++n)
+      text_ += fmt::format("  q{0} = COMBINE{0}(q{0}, partial{1}({2}));\n", folds[n], stage, partial(n, "from"));
+    text_ += "  }\n";
+    meet(stage);
   }
 
   /// Adds a full-level instruction and those that it reads.
@@ -298,14 +369,11 @@ class RowWriter : RowCode {
     bool any = false;
     for (const TuttiInstr& x : p_.code) {
       if (x.code != TUTTI_X_RESULT || level_[x.a] != Level::full) continue;
-      if (!any) text_ += fmt::format("  idx to = row * {} + x;\n", p_.length);
+      int64_t step = p_.segment ? p_.segment : p_.length;
+      if (!any) text_ += fmt::format("  idx to = row * {} + {};\n", step, offset("x"));
       any = true;
       text_ += stored(param(k_, "out", x.b), "to", lanes_of(x.a, d_.lanes));
     }
-  }
-
-  void store_scalar(const TuttiInstr& x) {
-    text_ += fmt::format("  if (me == 0) {}_set(row, {});\n", param(k_, "out", x.b).name, names_[x.a][0]);
   }
 
   Division d_;
@@ -318,47 +386,92 @@ class RowWriter : RowCode {
 
 /// Index of an operand's last element + 1.
 int64_t reach_of(const RowProgram& p, const Operand& x) {
+  if (p.segment && x.strides.back()) return p.rows() * p.length;
   int64_t reach = 1 + (p.length - 1) * x.strides.back();
   for (size_t d = 0; d < p.outer.size(); ++d) reach += (p.outer[d] - 1) * x.strides[d];
   return reach;
 }
 
+void add_param(Kernel& k, std::vector<int>& buffers, std::string name, DType dtype, bool written, size_t buffer) {
+  k.params.push_back({std::move(name), element_of(dtype), written, ""});
+  buffers.push_back(static_cast<int>(buffer));
+}
+
+void remove_unused(Kernel& k, std::vector<int>& buffers) {
+  for (size_t i = k.params.size(); i-- > 0;) {
+    if (k.body.find(k.params[i].name) != std::string::npos) continue;
+    k.params.erase(k.params.begin() + static_cast<std::ptrdiff_t>(i));
+    buffers.erase(buffers.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+/// Rows that several groups share: a kernel per stage.
+LaunchList shared_rows(const Target& t, const RowProgram& p, const RowCode& code, const Division& d) {
+  LaunchList list;
+  size_t ins = p.in.size(), all = ins + p.out.size();
+  std::vector<int64_t> partials;
+  for (int stage = 0; stage < code.stages() - 1; ++stage) {
+    partials.push_back(d.shares * p.rows() * static_cast<int64_t>(code.folds_of(stage).size()));
+    list.scratch_bytes.push_back(4 * static_cast<uint64_t>(partials.back()));
+  }
+  for (int stage = 0; stage < code.stages(); ++stage) {
+    Kernel k;
+    std::vector<int> buffers;
+    k.name = fmt::format("row_program_{}", stage);
+    k.may_alias = true;
+    k.elements = static_cast<uint64_t>(p.rows() * p.length);
+    k.local = {static_cast<uint32_t>(d.span), 1, 1};
+    for (size_t i = 0; i < ins; ++i) add_param(k, buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);
+    for (size_t i = 0; i < p.out.size(); ++i)
+      add_param(k, buffers, fmt::format("out{}v", i), p.out[i], true, ins + i);
+    for (int s = 0; s <= stage && s < code.stages() - 1; ++s)
+      add_param(k, buffers, fmt::format("partial{}", s), DType::f32, s == stage, all + static_cast<size_t>(s));
+    RowWriter(t, p, d, k).write(stage);
+    remove_unused(k, buffers);
+    list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(p.rows() * d.shares), std::move(buffers)));
+  }
+  return list;
+}
+
 }  // namespace
 
-bool runs_rows(const Target& t, int64_t rows, int64_t length, bool folds, bool columns) {
-  return division_of(t, rows, length, folds, columns).has_value();
+bool runs_rows(const Target& t, const RowForm& form) { return division_of(t, form).has_value(); }
+
+std::vector<bool> read_once_per_row(const Target& t, const RowProgram& p) {
+  RowCode code(t, p);
+  std::vector<bool> once(p.in.size(), true);
+  for (uint32_t i = 0; i < p.code.size(); ++i)
+    if (p.code[i].code == TUTTI_X_INPUT && !(code.level(i) == Level::row && code.late(i))) once[p.code[i].a] = false;
+  return once;
 }
 
 LaunchList row_program(const Target& t, const RowProgram& p) {
   RowCode code(t, p);
   bool columns = code.any(instr::column);
-  std::optional<Division> d = division_of(t, p.rows(), p.length, code.any(instr::fold), columns);
+  std::optional<Division> d = division_of(t, code.form());
   if (!d) throw Error(Code::declined, fmt::format("{} rows of {} elements", p.rows(), p.length));
+  if (d->shares > 1) return shared_rows(t, p, code, *d);
   Kernel main, last;
   std::vector<int> main_buffers, last_buffers;
   main.name = "row_program";
   main.may_alias = true;
   last.name = "row_program_columns";
-  auto add = [](Kernel& k, std::vector<int>& buffers, std::string name, DType dtype, bool written, size_t buffer) {
-    k.params.push_back({std::move(name), element_of(dtype), written, ""});
-    buffers.push_back(static_cast<int>(buffer));
-  };
   size_t ins = p.in.size(), all = ins + p.out.size();
-  for (size_t i = 0; i < ins; ++i) add(main, main_buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);
-  for (size_t i : code.column_inputs()) add(last, last_buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);
+  for (size_t i = 0; i < ins; ++i) add_param(main, main_buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);
+  for (size_t i : code.column_inputs()) add_param(last, last_buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);
   for (const TuttiInstr& x : p.code) {
     if (x.code != TUTTI_X_RESULT) continue;
     bool late = d->parts > 1 && code.level(x.a) == Level::column;
-    add(late ? last : main, late ? last_buffers : main_buffers, fmt::format("out{}v", x.b), p.out[x.b], true,
-        ins + x.b);
+    add_param(late ? last : main, late ? last_buffers : main_buffers, fmt::format("out{}v", x.b), p.out[x.b], true,
+              ins + x.b);
   }
   LaunchList list;
   main.elements = static_cast<uint64_t>(p.rows() * p.length);
   if (d->parts > 1) {
     auto partials = static_cast<uint64_t>(d->parts * p.length) * code.column_folds().size();
     list.scratch_bytes = {4 * partials};
-    add(main, main_buffers, "partial", DType::f32, true, all);
-    add(last, last_buffers, "partial", DType::f32, false, all);
+    add_param(main, main_buffers, "partial", DType::f32, true, all);
+    add_param(last, last_buffers, "partial", DType::f32, false, all);
     last.elements = partials;
     main.elements = std::max(main.elements, partials);
   }

@@ -44,7 +44,7 @@ const RenderedWork& RenderCache::pass(const Program& program, const Fusion& fusi
 
 const RenderedWork& RenderCache::rows(const codegen::RowProgram& program) {
   KeyBytes key;
-  key.add('r').add_all(program.code).add_all(program.outer).add(program.length).add_all(program.out);
+  key.add('r').add_all(program.code).add_all(program.outer).add(program.length).add(program.segment).add_all(program.out);
   for (const codegen::Operand& x : program.in) key.add(x.dtype).add_all(x.strides);
   return kept(key.take(), [&] { return codegen::row_program(traits_, program); });
 }

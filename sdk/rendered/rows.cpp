@@ -19,13 +19,34 @@ namespace {
 
 constexpr uint32_t most_nodes = 64, most_skipped = 16, look_ahead = 32;
 
-/// Tensors of `dims`, whose first `outer` dimensions number the rows.
+/// Tensors of `dims`, whose first `outer` dimensions number the rows. If `segment` is not 0, the rows are numbered by
+/// dimensions in the middle, as channels are, and the last ones make segments of rows.
 struct RowSpace {
   Shape dims;
   size_t outer = 0;
-  int64_t rows = 1, length = 1;
+  int64_t rows = 1, length = 1, segment = 0;
   bool columns = false;  ///< a reduction of columns, not of rows
+
+  bool same_rows(const RowSpace& s) const { return rows == s.rows && length == s.length && segment == s.segment; }
+  codegen::RowForm form(bool folds, bool with_columns) const { return {rows, length, segment, folds, with_columns}; }
 };
+
+/// The rows of a reduction along leading and trailing axes.
+std::optional<RowSpace> segmented_rows(const TensorType& x, const Ints& axes) {
+  RowSpace s{x.shape};
+  auto gone = [&](size_t d) { return std::ranges::find(axes, static_cast<int64_t>(d)) != axes.end(); };
+  size_t first = 0, last = x.shape.size();
+  while (first < last && gone(first)) s.length *= x.shape[first++];
+  s.segment = 1;
+  while (last > first && gone(last - 1)) s.segment *= x.shape[--last];
+  for (size_t d = first; d < last; ++d) {
+    if (gone(d)) return {};
+    s.rows *= x.shape[d];
+  }
+  s.length *= s.segment;
+  bool middle = first > 0 && first < last && last < x.shape.size();
+  return middle && is_float(x.dtype) && s.segment > 1 && s.rows > 0 ? std::optional(s) : std::nullopt;
+}
 
 /// The rows whose elements or columns a node reduces, if it reduces them all.
 std::optional<RowSpace> reduced_rows(const Program& p, const Node& n) {
@@ -38,7 +59,7 @@ std::optional<RowSpace> reduced_rows(const Program& p, const Node& n) {
   if (s.columns && !is_float(x.dtype)) return {};
   s.outer = s.columns ? axes.size() : x.shape.size() - axes.size();
   for (size_t d = 0; d < x.shape.size(); ++d) {
-    if (!s.columns && d >= s.outer && axes[d - s.outer] != static_cast<int64_t>(d)) return {};
+    if (!s.columns && d >= s.outer && axes[d - s.outer] != static_cast<int64_t>(d)) return segmented_rows(x, axes);
     (d < s.outer ? s.rows : s.length) *= x.shape[d];
   }
   return s.length < 2 || s.rows == 0 || (s.columns && s.rows < 2) ? std::nullopt : std::optional(s);
@@ -86,6 +107,7 @@ class RowNodes {
 
   const std::vector<uint32_t>& nodes() const { return nodes_; }
   bool ahead() const { return skipped_ > 0; }
+  bool columns() const { return columns_ > 0; }
 
   Fusion fusion() const {
     Fusion f = fuse(p_, nodes_, ExactRounding::by_target, [&](uint32_t v) { return stored(v); });
@@ -96,8 +118,9 @@ class RowNodes {
   codegen::RowProgram program(const Fusion& f) const {
     codegen::RowProgram r;
     r.code = f.code;
-    r.outer.assign(space_.dims.begin(), space_.dims.begin() + static_cast<std::ptrdiff_t>(space_.outer));
+    r.outer = outer_dims();
     r.length = space_.length;
+    r.segment = space_.segment;
     for (uint32_t v : f.inputs) r.in.push_back({p_.type(v).dtype, read_.at(v)});
     r.out = f.types(p_);
     return r;
@@ -127,7 +150,7 @@ class RowNodes {
       if (!reduce_op(n.op) || !plain(k)) continue;
       std::optional<RowSpace> space = reduced_rows(p_, n);
       if (!space || !fits_first(*space)) continue;
-      bool runs = codegen::runs_rows(s_.traits_, space->rows, space->length, !space->columns, space->columns);
+      bool runs = codegen::runs_rows(s_.traits_, space->form(!space->columns, space->columns));
       if (!space->columns) {
         if (!runs) break;
         space_ = *space;
@@ -172,7 +195,7 @@ class RowNodes {
       if (auto at = read_.find(v); at != read_.end() && at->second != strides) return false;
     enter(k, reads);
     if (arguments() <= s_.traits_.max_arguments &&
-        codegen::runs_rows(s_.traits_, space_.rows, space_.length, folds_ > 0, columns_ > 0))
+        codegen::runs_rows(s_.traits_, space_.form(folds_ > 0, columns_ > 0)))
       return true;
     leave();
     return false;
@@ -188,7 +211,7 @@ class RowNodes {
 
   bool takes_reduction(const Node& n, std::map<uint32_t, Shape>& reads) {
     std::optional<RowSpace> space = reduced_rows(p_, n);
-    if (!space || space->rows != space_.rows || space->length != space_.length) return false;
+    if (!space || !space->same_rows(space_)) return false;
     if (space->columns && summed_by_product(n)) return false;
     if (space->columns ? columns_ == codegen::most_column_folds : folds_ == codegen::most_row_folds) return false;
     uint32_t v = n.inputs[0];
@@ -237,6 +260,7 @@ class RowNodes {
   }
 
   Shape outer_dims() const {
+    if (space_.segment) return {space_.rows};
     return {space_.dims.begin(), space_.dims.begin() + static_cast<std::ptrdiff_t>(space_.outer)};
   }
   Shape with(Shape outer, int64_t scale, int64_t inner) const {
@@ -244,10 +268,12 @@ class RowNodes {
     outer.push_back(inner);
     return outer;
   }
-  Shape dense() const { return with(strides_of(outer_dims()), space_.length, 1); }
+  Shape dense() const {
+    return with(strides_of(outer_dims()), space_.segment ? space_.segment : space_.length, 1);
+  }
   Shape per_row() const { return with(strides_of(outer_dims()), 1, 0); }
   Shape per_column() const { return with(Shape(space_.outer), 0, 1); }
-  Shape scalar() const { return with(Shape(space_.outer), 0, 0); }
+  Shape scalar() const { return with(Shape(outer_dims().size()), 0, 0); }
 
   /// Strides of an operand of a node with one element per row, or none if it is read in another order.
   std::optional<Shape> row_strides(const Shape& from) const {
@@ -260,6 +286,7 @@ class RowNodes {
   std::optional<Shape> strides_in(const Shape& from, const Shape& shape) const {
     if (num_elements(from) == 1) return scalar();
     if (num_elements(from) == num_elements(shape)) return dense();
+    if (space_.segment) return strides_in_segments(from, shape);
     size_t cut = shape.size();
     for (int64_t length = 1; cut > 0 && length != space_.length;) length *= shape[--cut];
     std::span<const int64_t> all(shape), outer = all.first(cut), inner = all.subspan(cut);
@@ -273,6 +300,21 @@ class RowNodes {
     std::optional<int64_t> step = merged_stride(s.subspan(cut), inner);
     if (!step || !std::ranges::equal(outer, outer_dims())) return {};
     return with(Shape(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(cut)), 1, *step);
+  }
+
+  /// One element per row, if it is read so.
+  std::optional<Shape> strides_in_segments(const Shape& from, const Shape& shape) const {
+    size_t first = 0, last = shape.size();
+    for (int64_t n = 1; first < last && n != space_.length / space_.segment;) n *= shape[first++];
+    for (int64_t n = 1; last > first && n != space_.segment;) n *= shape[--last];
+    std::span<const int64_t> all(shape), leading = all.first(first), rows = all.subspan(first, last - first),
+                                         trailing = all.subspan(last);
+    if (num_elements(rows) != space_.rows || num_elements(trailing) != space_.segment) return {};
+    Shape strides = broadcast_strides(from, shape), none(shape.size());
+    std::span<const int64_t> s(strides);
+    bool each_row = same_strides(s.first(first), none, leading) && same_strides(s.subspan(last), none, trailing) &&
+                    same_strides(s.subspan(first, last - first), strides_of(rows), rows);
+    return each_row ? std::optional(per_row()) : std::nullopt;
   }
 
   bool is_state(uint32_t v) const {
@@ -361,14 +403,18 @@ bool Planner::rows(uint32_t k) {
   if (f.outputs.empty()) return true;
   std::string name = describe("rows", k, found.nodes().size() - 1);
   reasons_[k] = choice.reasons();
-  std::vector<uint32_t> in = memories_of(f.inputs), out;
+  codegen::RowProgram program = found.program(f);
+  std::vector<uint32_t> in = memories_of(f.inputs), out, kept;
+  std::vector<bool> once = codegen::read_once_per_row(traits_, program);
+  for (size_t i = 0; i < in.size(); ++i)
+    if (found.columns() || !once[i]) kept.push_back(in[i]);
   std::set<uint32_t> taken;
   for (uint32_t v : f.outputs) {
     if (found.ahead()) leave_home(v);
-    out.push_back(found.is_full(v) ? pass_output(v, f, taken, name) : place_result(v, name, in));
+    out.push_back(found.is_full(v) ? pass_output(v, f, taken, name) : place_result(v, name, kept));
     for (uint32_t alias : found.aliases(v)) hold(alias, out.back());
   }
-  add_work(cache_.rows(found.program(f)), name, k, in, out);
+  add_work(cache_.rows(program), name, k, in, out);
   return true;
 }
 

@@ -18,7 +18,7 @@ std::function<LaunchList(const Target&)> made(const RowProgram& p) {
     auto has = [&](uint16_t code) {
       return std::ranges::any_of(p.code, [&](const TuttiInstr& x) { return x.code == code; });
     };
-    if (!runs_rows(t, p.rows(), p.length, has(instr::fold), has(instr::column))) {
+    if (!runs_rows(t, {p.rows(), p.length, p.segment, has(instr::fold), has(instr::column)})) {
       t.cpu_like = false;
       t.local_bytes = 32768;
     }
@@ -100,6 +100,48 @@ Case integers(int64_t rows, int64_t length) {
   return c;
 }
 
+/// Batch norm of [n, rows, segment] per row: y = (x - mean) / sqrt(variance + 0.1) * w, the variance, and 0.9 old + 0.1
+/// mean.
+Case channels(DType t, int64_t n, int64_t rows, int64_t segment) {
+  Case c{"channels of " + to_string(TensorType{t, {n, rows, segment}})};
+  constexpr DType f = DType::f32;
+  c.inputs = {random(t, n * rows * segment, 2, 5, 23), random(t, rows, 1, 2, 24), random(f, rows, -1, 1, 25)};
+  RowProgram p;
+  p.outer = {rows};
+  p.length = n * segment;
+  p.segment = segment;
+  p.in = {{t, {segment, 1}}, {t, {1, 0}}, {f, {1, 0}}};
+  p.out = {t, f, f};
+  Instructions code;
+  uint32_t x = code.in(t, 0), w = code.in(t, 1), old = code.in(f, 2), mean = fold(code, ReduceOp::mean, f, x);
+  uint32_t d = code.add(TUTTI_X_SUB, f, x, mean);
+  uint32_t variance = fold(code, ReduceOp::mean, f, code.add(TUTTI_X_MUL, f, d, d));
+  uint32_t r = code.add(TUTTI_X_RSQRT, f, code.add(TUTTI_X_ADD, f, variance, code.constant(f, 0.1)));
+  code.out(t, code.add(TUTTI_X_MUL, f, d, code.add(TUTTI_X_MUL, f, r, w)), 0);
+  code.out(f, variance, 1);
+  uint32_t kept = code.add(TUTTI_X_MUL, f, old, code.constant(f, 0.9));
+  code.out(f, code.add(TUTTI_X_ADD, f, kept, code.add(TUTTI_X_MUL, f, mean, code.constant(f, 0.1))), 2);
+  p.code = code.list;
+  c.make = made(p);
+  Array y{t, std::vector<double>(c.inputs[0].at.size())}, variances{f, {}}, means{f, {}};
+  for (int64_t row = 0; row < rows; ++row) {
+    std::vector<size_t> at;
+    for (int64_t k = 0; k < p.length; ++k)
+      at.push_back(static_cast<size_t>((k / segment * rows + row) * segment + k % segment));
+    double count = static_cast<double>(p.length), center = 0, spread = 0;
+    for (size_t k : at) center += c.inputs[0].at[k] / count;
+    for (size_t k : at) spread += (c.inputs[0].at[k] - center) * (c.inputs[0].at[k] - center) / count;
+    double scale = c.inputs[1].at[static_cast<size_t>(row)] / std::sqrt(spread + 0.1);
+    for (size_t k : at) y.at[k] = (c.inputs[0].at[k] - center) * scale;
+    variances.at.push_back(spread);
+    means.at.push_back(0.9 * c.inputs[2].at[static_cast<size_t>(row)] + 0.1 * center);
+  }
+  c.expected = {y, variances, means};
+  c.relative = t == f ? 2e-5 : 8e-3;
+  c.absolute = t == f ? 2e-5 : 4e-3;
+  return c;
+}
+
 }  // namespace
 
 /// Column folds of v = x * s, or of v = x * s - mean(x * s) if `folds`: g * sum + 3 in dtype t, the mean, and the
@@ -167,6 +209,11 @@ std::vector<Case> row_cases() {
     all.push_back(columns(DType::bf16, 2, 36, folds));    // one group
     all.push_back(columns(DType::f32, 201, 33, folds));   // rows one by one
   }
+  all.push_back(channels(DType::f32, 6, 8, 16));      // in registers
+  all.push_back(channels(DType::f32, 3, 5, 49));
+  all.push_back(channels(DType::bf16, 30, 3, 256));   // in a loop
+  all.push_back(channels(DType::f32, 50, 3, 15000));  // shared by several groups
+  all.push_back(channels(DType::bf16, 60, 5, 7001));
   all.push_back(columns(DType::f32, 40, 1200, true));  // more elements per work-item
   return all;
 }
