@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,7 +47,7 @@ struct LaunchList {
 struct Operand {
   DType dtype = DType::f32;
   Shape strides;
-  int64_t offset = 0;  ///< elementwise only
+  int64_t offset = 0;  ///< elementwise and attention only
 };
 
 /// "" or the reason why an instruction list cannot be rendered (f64, i64, an unknown instruction).
@@ -94,8 +95,8 @@ struct RowForm {
   bool folds = false, columns = false;        ///< whether the program folds these
 };
 bool runs_rows(const Target&, const RowForm&);
-/// Which inputs are read only by the work-item that stores the results per row, before it stores them: such a result may
-/// overwrite such an input. Not for programs with columns.
+/// Which inputs are read only by the work-item that stores the results per row, before it stores them: such a result
+/// may overwrite such an input. Not for programs with columns.
 std::vector<bool> read_once_per_row(const Target&, const RowProgram& program);
 /// One kernel; a row is the work of a group of work-items or of part of one. INPUT a = in[a], RESULT b = out[b].
 /// Reductions are f32 (integers wrap; columns: floats only), in a fixed tree. Outputs may share memory as those of
@@ -186,6 +187,23 @@ LaunchList conv(const Target&, const Conv& shape);
 LaunchList conv_dx(const Target&, const Conv& shape);
 /// The gradient of the weights: inputs x, d (shaped like y); result shaped like w.
 LaunchList conv_dw(const Target&, const Conv& shape);
+
+/// Scaled dot-product attention, as defined by the ops attention and attention_grad: q [batch, heads, rows, depth],
+/// k [batch, key_heads, keys, depth], v [batch, key_heads, keys, width]. Sums are f32.
+struct Attention {
+  DType dtype = DType::f32;  ///< f32, f16 or bf16
+  int64_t batch = 1, heads = 1, key_heads = 1, rows = 1, keys = 1, depth = 1, width = 1;
+  double scale = 1;
+  bool causal = false;
+  std::optional<Operand> mask = {};  ///< bool or of `dtype`, strides along [batch, heads, rows, keys]
+  double dropout = 0;
+  uint32_t stream = 0;
+  std::array<Operand, 4> at = {};  ///< q, k, v, dy: strides along their four dimensions, the last 1
+};
+/// Inputs q, k, v[, mask][, seed, step]; results y, and if `lse` the logarithm of the sum of exponentials per row.
+LaunchList attention(const Target&, const Attention& shape, bool lse);
+/// Inputs q, k, v, dy, lse, delta[, mask][, seed, step]; those of the results dq, dk, dv that are `wanted`.
+LaunchList attention_grad(const Target&, const Attention& shape, std::array<bool, 3> wanted);
 
 /// A recurrence over `steps` of [rows, cells], as defined by the ops lstm_recurrence and gru_recurrence.
 struct Recurrence {

@@ -31,6 +31,7 @@ const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNode
   const Epilogue& e = view.epilogue;
   KeyBytes key = signature(view.program, view.node());
   key.add('w').add(&entry).add(e.bias).add(e.relu).add(e.gelu).add(e.sum).add(view.in_place);
+  for (const auto& [input, at] : view.views) key.add(input).add_all(at.strides).add(at.offset);
   return kept(key.take(), [&] { return entry.make(view); });
 }
 
@@ -44,7 +45,12 @@ const RenderedWork& RenderCache::pass(const Program& program, const Fusion& fusi
 
 const RenderedWork& RenderCache::rows(const codegen::RowProgram& program) {
   KeyBytes key;
-  key.add('r').add_all(program.code).add_all(program.outer).add(program.length).add(program.segment).add_all(program.out);
+  key.add('r')
+      .add_all(program.code)
+      .add_all(program.outer)
+      .add(program.length)
+      .add(program.segment)
+      .add_all(program.out);
   for (const codegen::Operand& x : program.in) key.add(x.dtype).add_all(x.strides);
   return kept(key.take(), [&] { return codegen::row_program(traits_, program); });
 }

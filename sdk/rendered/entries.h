@@ -31,6 +31,8 @@ MatchResult declines(const RenderNodeView& c) {
 
 /// Entries for convolutions, pooling and their gradients (conv.cpp).
 std::vector<RenderEntry> conv_entries();
+/// Entries for attention and its gradient (attention.cpp).
+std::vector<RenderEntry> attention_entries();
 /// Entries for recurrences and their gradients (recurrence.cpp).
 std::vector<RenderEntry> recurrence_entries();
 /// Entries for convolutions and their gradients with the device's library.

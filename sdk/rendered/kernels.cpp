@@ -233,6 +233,7 @@ std::vector<RenderEntry> all_entries() {
       {"portable iota", "iota", declines<iota>, iota, ordered}};
   for (const RenderEntry& e : conv_entries()) all.push_back(e);
   for (const RenderEntry& e : recurrence_entries()) all.push_back(e);
+  for (const RenderEntry& e : attention_entries()) all.push_back(e);
   all.push_back(
       {"portable elementwise", "*", declines<elementwise>, elementwise, {.exact = true, .elementwise = true}});
   return all;

@@ -1,5 +1,6 @@
 // The ordered kernel list of rendered devices, which maps nodes to kernels in kernels/portable.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,10 @@ struct RenderNodeView {
   uint32_t number;
   const Traits& traits;
   Epilogue epilogue = {};
-  bool trial = false;         ///< LibraryRequest::trial
-  uint64_t tuning_bytes = 0;  ///< LibraryRequest::tuning_bytes
-  bool in_place = false;      ///< the result of Capabilities::in_place overwrites the input
+  bool trial = false;                             ///< LibraryRequest::trial
+  uint64_t tuning_bytes = 0;                      ///< LibraryRequest::tuning_bytes
+  bool in_place = false;                          ///< the result of Capabilities::in_place overwrites the input
+  std::map<size_t, codegen::Operand> views = {};  ///< inputs that lie in another value's memory: Capabilities::views
 
   const Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }

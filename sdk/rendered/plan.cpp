@@ -166,6 +166,9 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::string name = describe(choice.entry->name, k, more);
   std::erase(results, TUTTI_NONE);
   std::vector<uint32_t> in = memories_of(inputs), out;
+  for (size_t i = 0; i < choice.entry->can.views; ++i)
+    if (auto at = views_.find(n.inputs[i]); at != views_.end())
+      c.views[i] = {p_.type(n.inputs[i]).dtype, at->second.strides, at->second.offset};
   uint32_t over = overwritten_input(n, choice.entry->can);
   c.in_place = over != TUTTI_NONE;
   const RenderedWork& work = made(choice, c);

@@ -59,7 +59,10 @@ class Planner : Schedule {
   };
   /// The view that a slice, transpose or reshape makes of the view of its input, if there is one.
   std::optional<View> moved(const Node& n, View view) const;
-  /// Whether elementwise passes that follow node `first` closely are all that reads the value or views of it.
+  /// Whether node k reads the value only where its kernel takes views.
+  bool takes_view(uint32_t k, uint32_t v, const View& view);
+  /// Whether attention, and elementwise passes that follow node `first` closely, are all that reads the value or views
+  /// of it.
   bool read_by_passes(uint32_t v, const View& view, uint32_t first);
   /// Plans node k as a view, if it is one of those and the device has fast strided reads.
   bool view(uint32_t k);

@@ -1,4 +1,5 @@
-// Views: a slice or transpose that only elementwise passes read, close behind, is no launch but strides of these.
+// Views: a slice or transpose that only attention reads, or elementwise passes close behind, is no launch but strides
+// of these.
 #include <algorithm>
 
 #include "core/geometry/copy.h"
@@ -7,7 +8,7 @@
 namespace tutti::sdk {
 namespace {
 
-constexpr uint32_t farthest_reader = 32;  // nodes: the whole source stays in memory until then
+constexpr uint32_t farthest_pass = 32;  // nodes: the whole source stays in memory until then
 
 bool moves(const Node& n) { return n.op == "slice" || n.op == "transpose" || n.op == "reshape"; }
 
@@ -51,6 +52,15 @@ std::optional<Planner::View> Planner::moved(const Node& n, View view) const {
   return other;
 }
 
+bool Planner::takes_view(uint32_t k, uint32_t v, const View& view) {
+  const Node& n = p_.nodes[k];
+  if (n.elementwise() || moves(n)) return false;
+  const RenderChoice& choice = cache_.choice(p_, k);
+  if (!choice.entry || choice.entry->can.views == 0 || view.strides.empty() || view.strides.back() != 1) return false;
+  auto later = n.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(choice.entry->can.views, n.inputs.size()));
+  return std::find(later, n.inputs.end(), v) == n.inputs.end();
+}
+
 bool Planner::read_by_passes(uint32_t v, const View& view, uint32_t first) {
   const Shape& shape = p_.type(v).shape;
   bool state = std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
@@ -59,8 +69,9 @@ bool Planner::read_by_passes(uint32_t v, const View& view, uint32_t first) {
     return false;
   return std::ranges::all_of(readers_[v], [&](uint32_t k) {
     const Node& n = p_.nodes[k];
-    if (k > first + farthest_reader) return false;
     const Shape* result = result_shape(n);
+    if (takes_view(k, v, view)) return true;
+    if (k > first + farthest_pass) return false;
     if (n.elementwise())
       return result && *result == shape && n.inputs.size() + n.results.size() <= traits_.max_arguments && fuses(k);
     std::optional<View> next = moves(n) ? moved(n, view) : std::nullopt;

@@ -61,6 +61,7 @@ std::vector<Case> elementwise_cases();
 std::vector<Case> index_cases();
 std::vector<Case> reduce_cases();
 std::vector<Case> row_cases();
+std::vector<Case> attention_cases();
 std::vector<Case> matmul_cases();
 std::vector<Case> conv_cases();
 std::vector<Case> pool_cases();

@@ -34,6 +34,7 @@ TEST(Dialect, ElementwiseKernelsAgreeWithFloat64) { run_all(elementwise_cases())
 TEST(Dialect, IndexKernelsAgreeWithFloat64) { run_all(index_cases()); }
 TEST(Dialect, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
 TEST(Dialect, RowProgramsAgreeWithFloat64) { run_all(row_cases()); }
+TEST(Dialect, AttentionAgreesWithFloat64) { run_all(attention_cases()); }
 TEST(Dialect, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
 TEST(Dialect, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
 TEST(Dialect, PoolsAgreeWithFloat64) { run_all(pool_cases()); }

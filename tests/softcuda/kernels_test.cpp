@@ -75,6 +75,7 @@ TEST_P(Kernels, ElementwiseAgreesWithFloat64) { run_all(codegen::cases::elementw
 TEST_P(Kernels, IndexAgreesWithFloat64) { run_all(codegen::cases::index_cases(), 12); }
 TEST_P(Kernels, ReductionsAgreeWithFloat64) { run_all(codegen::cases::reduce_cases(), 24); }
 TEST_P(Kernels, RowProgramsAgreeWithFloat64) { run_all(codegen::cases::row_cases(), 6); }
+TEST_P(Kernels, AttentionAgreesWithFloat64) { run_all(codegen::cases::attention_cases(), 6); }
 TEST_P(Kernels, ProductsAgreeWithFloat64) { run_all(codegen::cases::matmul_cases(), 24); }
 TEST_P(Kernels, ConvolutionsAgreeWithFloat64) { run_all(codegen::cases::conv_cases(), 24); }
 TEST_P(Kernels, PoolsAgreeWithFloat64) { run_all(codegen::cases::pool_cases(), 8); }

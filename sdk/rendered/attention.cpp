@@ -1,0 +1,92 @@
+// Entries of the kernel list for attention and its gradient.
+#include <array>
+#include <cmath>
+
+#include "sdk/rendered/entries.h"
+
+namespace tutti::sdk {
+namespace {
+
+using codegen::LaunchList;
+using NodeView = RenderNodeView;
+
+/// Where an input lies: in its own memory, or as a view of another value's.
+codegen::Operand operand(const NodeView& c, size_t k) {
+  if (auto at = c.views.find(k); at != c.views.end()) return at->second;
+  return {c.in(k).dtype, strides_of(c.in(k).shape)};
+}
+
+void require(bool holds, const char* why) {
+  if (!holds) throw decline(why);
+}
+
+/// The attention of a node whose mask, seed and step follow the `fixed` first inputs.
+codegen::Attention attention_of(const NodeView& c, size_t fixed) {
+  const Attrs& a = c.node().attrs;
+  bool masked = a.i("mask") != 0;
+  double p = a.f("p");
+  expect(c, fixed + (masked ? 1 : 0) + (p > 0 ? 2 : 0), {"causal", "mask", "scale", "p", "stream"});
+  const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
+  DType t = c.in(0).dtype;
+  require(q.size() == 4 && k.size() == 4 && v.size() == 4, "q, k and v must have four dimensions");
+  bool fits = c.in(1) == TensorType{t, {q[0], k[1], k[2], q[3]}} && c.in(2) == TensorType{t, {q[0], k[1], k[2], v[3]}};
+  require(fits && k[1] > 0 && q[1] % k[1] == 0, "the shape of k or v does not match q");
+  double scale = a.reals("scale").empty() ? 1 / std::sqrt(static_cast<double>(q[3])) : a.f("scale");
+  codegen::Attention f{t, q[0], q[1], k[1], q[2], k[2], q[3], v[3], scale, a.i("causal") != 0};
+  int64_t stream = a.i("stream");
+  require(stream >= 0 && stream <= 0xffffffff, "the stream is outside [0, 2^32)");
+  f.dropout = p;
+  f.stream = static_cast<uint32_t>(stream);
+  for (size_t n = 0; n < (fixed > 3 ? 4 : 3); ++n) f.at[n] = operand(c, n);
+  if (masked) {
+    const TensorType& mask = c.in(fixed);
+    Shape scores = {q[0], q[1], q[2], k[2]};
+    require(mask.dtype == DType::boolean || mask.dtype == t, "the mask has another dtype than q, and is not bool");
+    require(mask.shape.size() <= 4 && broadcast_shapes(mask.shape, scores) == scores,
+            "the mask does not broadcast to the scores");
+    f.mask = codegen::Operand{mask.dtype, broadcast_strides(mask.shape, scores)};
+  }
+  if (p > 0) {
+    size_t seed = fixed + (masked ? 1 : 0);
+    require(c.in(seed) == TensorType{DType::u32, {2}} && c.in(seed + 1) == TensorType{DType::i32, {}},
+            "the inputs must be a seed u32[2] and a step i32[]");
+  }
+  return f;
+}
+
+TensorType row_of(const NodeView& c) { return {DType::f32, {c.in(0).shape.begin(), c.in(0).shape.end() - 1}}; }
+
+TensorType result_of(const NodeView& c) {
+  Shape y = c.in(0).shape;
+  y[3] = c.in(2).shape[3];
+  return {c.in(0).dtype, y};
+}
+
+LaunchList attention(const NodeView& c) {
+  require(c.node().inputs.size() >= 3, "the inputs q, k and v are required");
+  codegen::Attention a = attention_of(c, 3);
+  require(c.wants(0) && c.out(0) == result_of(c), "the result y has another type, or is not read");
+  require(!c.wants(1) || c.out(1) == row_of(c), "the result lse has another type");
+  return codegen::attention(c.traits, a, c.wants(1));
+}
+
+LaunchList attention_grad(const NodeView& c) {
+  require(c.node().inputs.size() >= 6, "the inputs q, k, v, dy, lse and delta are required");
+  codegen::Attention a = attention_of(c, 6);
+  require(c.in(3) == result_of(c) && c.in(4) == row_of(c) && c.in(5) == row_of(c), "dy, lse or delta has another type");
+  std::array<bool, 3> wanted = {};
+  for (size_t n = 0; n < 3; ++n) {
+    wanted[n] = c.wants(n);
+    require(!wanted[n] || c.out(n) == c.in(n), "a gradient has another type than its input");
+  }
+  return codegen::attention_grad(c.traits, a, wanted);
+}
+
+}  // namespace
+
+std::vector<RenderEntry> attention_entries() {
+  return {{"portable attention", "attention", declines<attention>, attention, {.views = 3}},
+          {"portable attention", "attention_grad", declines<attention_grad>, attention_grad, {.views = 4}}};
+}
+
+}  // namespace tutti::sdk
