@@ -128,6 +128,11 @@ void Schedule::finish(uint32_t k) {
   for (uint32_t v : p_.nodes[k].inputs) --remaining_[v];
 }
 
+void Schedule::undo(uint32_t k) {
+  done_[k] = false;
+  for (uint32_t v : p_.nodes[k].inputs) ++remaining_[v];
+}
+
 std::string Schedule::describe(const char* entry, uint32_t k, size_t more) const {
   const Node& n = p_.nodes[k];
   std::string text = fmt::format("{}: {}", entry, n.op);

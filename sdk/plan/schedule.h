@@ -73,6 +73,8 @@ class Schedule {
   bool begin(uint32_t k, const char* entry, const std::string& reasons);
   /// Marks the node as run.
   void finish(uint32_t k);
+  /// Takes back finish().
+  void undo(uint32_t k);
   /// "entry: op + more in label".
   std::string describe(const char* entry, uint32_t k, size_t more) const;
   /// The shape of the used results, or null.

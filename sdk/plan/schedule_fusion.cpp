@@ -10,16 +10,22 @@ namespace tutti::sdk {
 std::vector<uint32_t> Schedule::chain(uint32_t k, size_t most_arguments, bool mixed) {
   std::vector<uint32_t> nodes = {k};
   const Shape& shape = *result_shape(p_.nodes[k]);
+  // A node that runs early may have successors that cannot run yet.
+  auto there = [&](uint32_t v) {
+    return !held_[v].empty() ||
+           std::ranges::any_of(nodes, [&](uint32_t i) { return std::ranges::count(p_.nodes[i].results, v) > 0; });
+  };
   for (uint32_t j = k + 1; j < chain_end_[k] && !done_[j]; ++j) {
     const Node& n = p_.nodes[j];
     const Shape* other = result_shape(n);
-    if (!n.elementwise() || !other || *other != shape || (!mixed && n.flags != p_.nodes[k].flags) || !fuses(j)) break;
+    if (!n.elementwise() || !other || *other != shape || (!mixed && n.flags != p_.nodes[k].flags) || !fuses(j) ||
+        !std::ranges::all_of(n.inputs, there))
+      break;
     nodes.push_back(j);
     finish(j);
     if (most_arguments >= p_.values.size() || arguments(nodes) <= most_arguments) continue;
     nodes.pop_back();
-    done_[j] = false;
-    for (uint32_t v : n.inputs) ++remaining_[v];
+    undo(j);
     break;
   }
   if (trace_ && nodes.size() > 1) trace_(fmt::format("nodes {}..{} → one pass", k, nodes.back()));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "sdk/rendered/planner.h"
@@ -48,6 +49,7 @@ void Planner::elementwise(uint32_t k, const char* entry) {
   if (batch(k, entry)) return;
   std::vector<uint32_t> nodes = chain(k, traits_.max_arguments, false);
   Fusion f = fused(nodes);
+  if (same_chains(nodes, f, entry)) return;
   if (f.outputs.empty() || num_elements(f.dims) == 0) {
     for (uint32_t v : f.outputs) place_result(v, "nothing");
     return;
@@ -105,6 +107,48 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::horizontal_group(uint32_t k) {
   return list;
 }
 
+bool Planner::same_chains(const std::vector<uint32_t>& nodes, const Fusion& f, const char* entry) {
+  auto count = static_cast<uint32_t>(nodes.size());
+  if (traits_.cpu_like || count < 2 || nodes.back() != nodes[0] + count - 1 || num_elements(f.dims) == 0) return false;
+  std::vector<std::pair<uint32_t, Fusion>> list = {{nodes[0], f}};
+  std::set<uint32_t> read(f.inputs.begin(), f.inputs.end());
+  size_t written = f.outputs.size();
+  for (uint32_t first = nodes[0] + count; first + count <= p_.nodes.size(); first += count) {
+    if (!alike(nodes[0], first, count)) break;
+    std::vector<uint32_t> others(count);
+    std::iota(others.begin(), others.end(), first);
+    for (uint32_t j : others) finish(j);
+    Fusion other = fused(others);
+    read.insert(other.inputs.begin(), other.inputs.end());
+    written += other.outputs.size();
+    if (!same_code(f, other, p_) || num_elements(other.dims) == 0 || read.size() + written > traits_.max_arguments) {
+      for (uint32_t j : others) undo(j);
+      break;
+    }
+    list.emplace_back(first, std::move(other));
+  }
+  if (list.size() < 2) return false;
+  launch_batch(list, describe(entry, nodes[0], count * list.size() - 1));
+  return true;
+}
+
+bool Planner::alike(uint32_t a, uint32_t b, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const Node &m = p_.nodes[a + i], &n = p_.nodes[b + i];
+    bool same = n.op == m.op && n.flags == m.flags && n.expr.size() == m.expr.size() && n.elementwise();
+    if (!same || done_[b + i] || batch_end_[b + i] != b + i + 1 || !fuses(b + i)) return false;
+    auto there = [&](uint32_t v) {
+      auto makes = [&](uint32_t j) { return std::ranges::count(p_.nodes[b + j].results, v) > 0; };
+      for (uint32_t j = 0; j < i; ++j)
+        if (makes(j)) return true;
+      return !held_[v].empty() && !views_.contains(v);
+    };
+    const Shape *shape = result_shape(n), *first = result_shape(p_.nodes[b]);
+    if (!shape || *shape != *first || !std::ranges::all_of(n.inputs, there)) return false;
+  }
+  return true;
+}
+
 bool Planner::batch(uint32_t k, const char* entry) {
   // lavapipe executes both sides of branches, so every group would compute all tensors.
   if (traits_.cpu_like && traits_.language->subgroups) return false;
@@ -114,8 +158,13 @@ bool Planner::batch(uint32_t k, const char* entry) {
   if (list.size() < 2) return false;
   for (auto& [j, f] : list)
     if (j != k) finish(j);
+  launch_batch(list, describe(entry, k, list.size() - 1));
+  return true;
+}
+
+void Planner::launch_batch(const std::vector<std::pair<uint32_t, Fusion>>& list, const std::string& name) {
+  uint32_t k = list[0].first;
   if (trace_) trace_(fmt::format("nodes {}..{} → one launch over {} tensors", k, list.back().first, list.size()));
-  std::string name = describe(entry, k, list.size() - 1);
   std::vector<uint32_t> values, out;
   std::map<uint32_t, std::set<uint32_t>> readers;  // memory → nodes
   for (auto& [j, f] : list)
@@ -143,7 +192,6 @@ bool Planner::batch(uint32_t k, const char* entry) {
   const Fusion& first = list[0].second;
   add_work(rendered(traits_, codegen::elementwise_batch(traits_, first.code, items, first.types(p_), first.exact)),
            name, k, in, out);
-  return true;
 }
 
 uint32_t Planner::pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& taken, const std::string& name) {

@@ -80,6 +80,13 @@ class Planner : Schedule {
   std::vector<std::pair<uint32_t, Fusion>> horizontal_group(uint32_t k);
   /// Plans one launch for the horizontal_group of node k, if any, such as an optimizer's many tensors.
   bool batch(uint32_t k, const char* entry);
+  /// Plans one launch for a chain and those behind it that are the same but for their tensors, if there are any: such as
+  /// an optimizer's updates by gradients that are cast first.
+  bool same_chains(const std::vector<uint32_t>& nodes, const Fusion& f, const char* entry);
+  /// Whether `count` nodes from b on are of the same kind as those from a on, and can run now.
+  bool alike(uint32_t a, uint32_t b, uint32_t count);
+  /// Plans the launch of several passes with the same code; each is given with its first node.
+  void launch_batch(const std::vector<std::pair<uint32_t, Fusion>>& list, const std::string& name);
   /// Memory for a result of a fused pass.
   uint32_t pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& taken, const std::string& name);
 
@@ -88,6 +95,7 @@ class Planner : Schedule {
   /// them.
   bool rows(uint32_t k);
   friend class RowNodes;
+  bool runs_earlier_ = false;  // whether nodes run that a row program is to find done
 
   // ---- fusion into products: epilogue.cpp
   /// The entry's launches for the view; none if a library declines, which is traced.

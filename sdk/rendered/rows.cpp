@@ -18,6 +18,7 @@ namespace tutti::sdk {
 namespace {
 
 constexpr uint32_t most_nodes = 64, most_skipped = 16, look_ahead = 32;
+constexpr int64_t most_small = 1 << 16;  // elements of what runs before a program
 
 /// Tensors of `dims`, whose first `outer` dimensions number the rows. If `segment` is not 0, the rows are numbered by
 /// dimensions in the middle, as channels are, and the last ones make segments of rows.
@@ -94,6 +95,8 @@ class RowNodes {
   /// Returns whether there is a program; else nothing has changed.
   bool collect() {
     if (!find_space()) return false;
+    run_earlier();
+    if (s_.done_[first_]) return false;
     uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + 4 * most_nodes);
     for (uint32_t k = first_; k < end && nodes_.size() < most_nodes && skipped_ <= most_skipped; ++k) {
       if (s_.done_[k]) continue;
@@ -146,7 +149,7 @@ class RowNodes {
     for (uint32_t k = first_; k < end; ++k) {
       const Node& n = p_.nodes[k];
       if (s_.done_[k]) continue;
-      if (!passable(n)) break;
+      if (!passable(n) && !small(n)) break;
       if (!reduce_op(n.op) || !plain(k)) continue;
       std::optional<RowSpace> space = reduced_rows(p_, n);
       if (!space || !fits_first(*space)) continue;
@@ -160,6 +163,52 @@ class RowNodes {
     }
     if (columns) space_ = *columns;
     return columns.has_value();
+  }
+
+  bool small(const Node& n) const {
+    const Shape* shape = s_.result_shape(n);
+    return shape && num_elements(*shape) <= most_small && (passable(n) || n.op == "gather");
+  }
+
+  /// Runs small nodes that need nothing of the program, but are not per row themselves, if nodes of the program may need
+  /// them: the number of labels, which scales the gradient of a loss, would else divide the program.
+  void run_earlier() {
+    uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + 2 * look_ahead);
+    std::set<uint32_t> values, ready, useful, wanted;
+    auto count = [&](uint32_t k) {
+      const Shape* shape = s_.result_shape(p_.nodes[k]);
+      return shape ? num_elements(*shape) : 0;
+    };
+    for (uint32_t k = first_; k < end; ++k) {
+      const Node& n = p_.nodes[k];
+      auto there = [&](uint32_t v) { return values.contains(v) || !s_.held_[v].empty(); };
+      std::optional<RowSpace> space = reduced_rows(p_, n);
+      bool ours = (space && space->same_rows(space_)) || count(k) == space_.rows * space_.length;
+      if (s_.done_[k] || ours || s_.batch_end_[k] != k + 1 || !small(n) || !std::ranges::all_of(n.inputs, there)) continue;
+      ready.insert(k);
+      values.insert(n.results.begin(), n.results.end());
+    }
+    auto may_join = [&](uint32_t k) {
+      return p_.nodes[k].elementwise() && (count(k) == space_.rows || count(k) == space_.rows * space_.length);
+    };
+    for (auto at = ready.rbegin(); at != ready.rend(); ++at)
+      for (uint32_t v : p_.nodes[*at].results) {
+        if (v == TUTTI_NONE) continue;
+        for (uint32_t reader : s_.readers_[v]) {
+          if (ready.contains(reader) ? useful.contains(reader) : reader < end && may_join(reader)) useful.insert(*at);
+          if (wanted.contains(reader)) wanted.insert(*at);
+        }
+        if (useful.contains(*at) && !may_join(*at) && p_.nodes[*at].op != "reshape") wanted.insert(*at);
+      }
+    s_.runs_earlier_ = true;
+    for (uint32_t k : wanted) {
+      if (s_.done_[k]) continue;
+      if (s_.trace_) s_.trace_(fmt::format("node {} ({}) runs before a row program", k, p_.nodes[k].op));
+      for (uint32_t v : p_.nodes[k].results)
+        if (v != TUTTI_NONE) s_.leave_home(v);
+      s_.node(k);
+    }
+    s_.runs_earlier_ = false;
   }
 
   bool fits_first(const RowSpace& space) const {
@@ -341,8 +390,7 @@ class RowNodes {
   /// Gives the last node back.
   void leave() {
     const Node& n = p_.nodes[nodes_.back()];
-    s_.done_[nodes_.back()] = false;
-    for (uint32_t v : n.inputs) ++s_.remaining_[v];
+    s_.undo(nodes_.back());
     for (uint32_t v : added_.back()) read_.erase(v);
     for (uint32_t v : n.results) made_.erase(v), root_.erase(v), per_column_.erase(v);
     count(n, -1);
@@ -393,9 +441,9 @@ class RowNodes {
 };
 
 bool Planner::rows(uint32_t k) {
-  if (traits_.exact) return false;  // it folds rows in an order of its own
+  if (traits_.exact || runs_earlier_) return false;  // exact: it folds rows in an order of its own
   RowNodes found(*this, k);
-  if (!found.collect()) return false;
+  if (!found.collect()) return done_[k];
   Fusion f = found.fusion();
   const RenderChoice& choice = cache_.choice(p_, k);
   if (trace_)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "core/abi/growth.h"
 
@@ -25,6 +26,14 @@ class Attribution {
       for (uint32_t r = 0; r < nodes_[k].result_count; ++r)
         if (uint32_t v = nodes_[k].results[r]; v != TUTTI_NONE) producer_[v] = k;
     }
+    for (auto k = static_cast<uint32_t>(nodes_.size()); k-- > 0;)
+      if (uint32_t h = head_[k]; h != TUTTI_NONE && h != k && only_copies(h)) head_[k] = head_of_reader(k);
+    for (auto k = static_cast<uint32_t>(nodes_.size()); k-- > 0;) {
+      if (std::string_view(nodes_[k].op) != "reshape" || heads.contains(k)) continue;
+      // A reshape between two nodes of a kernel: else the value would count as written and read.
+      uint32_t p = made_by(nodes_[k].inputs[0]);
+      if (p != TUTTI_NONE && head_[p] == head_of_reader(k)) head_[k] = head_[p];
+    }
   }
 
   uint32_t head(uint32_t node) const { return head_[node]; }
@@ -41,10 +50,26 @@ class Attribution {
     if (group_begin_[k] != TUTTI_NONE)
       for (uint32_t j = k; j-- > group_begin_[k];)
         if (heads_.contains(j)) return j;
-    uint32_t last = TUTTI_NONE;  // producer of its last input
+    uint32_t last = TUTTI_NONE;  // producer of its last input, if possible by a kernel that can compute the node too
+    auto rank = [&](uint32_t p) { return std::pair(head_[p] == TUTTI_NONE || !only_copies(head_[p]), p); };
     for (uint32_t i = 0; i < n.input_count; ++i)
-      if (uint32_t p = made_by(n.inputs[i]); p != TUTTI_NONE && (last == TUTTI_NONE || p > last)) last = p;
+      if (uint32_t p = made_by(n.inputs[i]); p != TUTTI_NONE && (last == TUTTI_NONE || rank(p) > rank(last))) last = p;
     return last == TUTTI_NONE ? alike(k) : head_[last];
+  }
+
+  /// Whether the node's kernel computes no other nodes.
+  bool only_copies(uint32_t h) const {
+    std::string_view op = nodes_[h].op;
+    return op == "gather" || op == "transpose" || op == "concat" || op == "random_bits" || op == "scatter_add";
+  }
+
+  uint32_t head_of_reader(uint32_t k) const {
+    const TuttiNode& n = nodes_[k];
+    for (uint32_t reader = k + 1; reader < nodes_.size(); ++reader)
+      for (uint32_t r = 0; r < n.result_count; ++r)
+        if (n.results[r] != TUTTI_NONE && reads(reader, n.results[r]) && head_[reader] != TUTTI_NONE)
+          return head_[reader];
+    return head_[k];
   }
 
   /// The last kernel before k for the same op: casts of parameters share one.
