@@ -40,10 +40,21 @@ class Predictor {
         k.op = node.op;
         k.label = node.label;
         k.cost = work_.at(launch.node).cost;
+        if (launch.kernel.starts_with("portable attention")) attention_in_tiles(k, node);
       }
       out_.kernels.push_back(std::move(k));
     }
     ++out_.kernels[at->second].launches;
+  }
+
+  /// It multiplies in f32, and skips the keys behind a causal mask.
+  static void attention_in_tiles(PredictedKernel& k, const TuttiNode& node) {
+    k.tensor_cores = false;
+    for (uint32_t i = 0; i < node.attrs.count; ++i) {
+      auto a = element_of<TuttiAttr>(node.attrs, i);
+      bool causal = std::string_view(a.name) == "causal" && a.kind == TUTTI_ATTR_I64 && a.count == 1;
+      if (causal && *static_cast<const int64_t*>(a.data) != 0) k.cost.flops /= 2;
+    }
   }
 
   void finish(PredictedKernel& k) {
@@ -57,7 +68,8 @@ class Predictor {
   double memory_seconds(double bytes) const { return bytes / (Prediction::memory_share * card_.bytes_per_second); }
 
   double rate(const PredictedKernel& k) const {
-    std::string precision = name(precision_of(program_, k.node, run_));
+    Precision p = precision_of(program_, k.node, run_);
+    std::string precision = name(k.tensor_cores ? p : Precision::f32);
     auto it = card_.flops.find(precision);
     if (it == card_.flops.end())
       throw invalid_option("roofline", card_.name, fmt::format("the card has no rate of products in {}", precision),

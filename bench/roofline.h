@@ -20,7 +20,8 @@ struct PredictedKernel {
   std::string op, label;  ///< of the node; "copy" where the device copies for its own purposes
   int64_t launches = 0;
   CostEstimate cost;
-  double seconds = 0;  ///< the larger of the times for bytes and for FLOPs, and the launches
+  bool tensor_cores = true;  ///< whether its products may run at the card's rate for their precision, or else at f32's
+  double seconds = 0;        ///< the larger of the times for bytes and for FLOPs, and the launches
 };
 
 /// Adjacent kernels without products. If they were one kernel, values that nothing else reads would stay on the chip.

@@ -99,6 +99,13 @@ Kernel kernel_of(const char* name, const Attention& a) {
   return portable(name, {{"T", t}, {"M", a.mask ? element_of(a.mask->dtype) : t}});
 }
 
+/// Sets where a result lies; a key head's are not shared.
+void bind_result(Kernel& k, const std::string& name, const Operand& x, const Shape& dims) {
+  k.set(name + "_AT(b,h)", head_at(x, 1));
+  k.set(name + "_ROW", x.strides[2]);
+  k.elements = std::max(k.elements, reach_of(x, dims));
+}
+
 Launch launch(const Target& t, Kernel k, int64_t heads, int64_t length, std::vector<int> buffers) {
   int64_t blocks = ceil_div(length, tile);
   k.set("BLOCKS", blocks);
@@ -117,7 +124,7 @@ LaunchList attention(const Target& t, const Attention& a, bool lse) {
   k.set("COLS", ceil_div(a.width, columns));
   k.set("LSE(at,x)", lse ? "lse_set(at, x)" : "");
   if (!lse) std::erase_if(k.params, [](const Param& p) { return p.name == "lse"; });
-  k.elements = std::max(k.elements, static_cast<uint64_t>(a.batch * a.heads * a.rows * a.width));
+  bind_result(k, "Y", a.to[0], {a.batch, a.heads, a.rows, a.width});
   int y = 3 + optional_inputs(a);
   buffers.push_back(y);
   if (lse) buffers.push_back(y + 1);
@@ -128,13 +135,11 @@ LaunchList attention_grad(const Target& t, const Attention& a, std::array<bool, 
   check(t, a);
   LaunchList list;
   int next = 6 + optional_inputs(a);
-  auto largest = static_cast<uint64_t>(std::max(a.batch * a.heads * a.rows * std::max(a.depth, a.width),
-                                                a.batch * a.key_heads * a.keys * std::max(a.depth, a.width)));
   if (wanted[0]) {
     Kernel k = kernel_of("attention_dq", a);
     std::vector<int> buffers = bind(k, t, a, 6);
     k.set("COLS", ceil_div(a.depth, columns));
-    k.elements = std::max(k.elements, largest);
+    bind_result(k, "DQ", a.to[0], {a.batch, a.heads, a.rows, a.depth});
     buffers.push_back(next++);
     list.launches.push_back(launch(t, std::move(k), a.batch * a.heads, a.rows, std::move(buffers)));
   }
@@ -143,9 +148,10 @@ LaunchList attention_grad(const Target& t, const Attention& a, std::array<bool, 
     std::vector<int> buffers = bind(k, t, a, 6);
     k.set("COLS_K", ceil_div(a.depth, columns));
     k.set("COLS_V", ceil_div(a.width, columns));
-    k.elements = std::max(k.elements, largest);
+    bind_result(k, "DK", a.to[1], {a.batch, a.key_heads, a.keys, a.depth});
+    bind_result(k, "DV", a.to[2], {a.batch, a.key_heads, a.keys, a.width});
     for (size_t n : {size_t{1}, size_t{2}}) {
-      std::string name = n == 1 ? "dk" : "dv", value = n == 1 ? "DK(at,x)" : "DV(at,x)";
+      std::string name = n == 1 ? "dk" : "dv", value = n == 1 ? "STORE_DK(at,x)" : "STORE_DV(at,x)";
       k.set(value, wanted[n] ? name + "_set(at, x)" : "");
       if (wanted[n])
         buffers.push_back(next++);

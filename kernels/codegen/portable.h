@@ -47,7 +47,7 @@ struct LaunchList {
 struct Operand {
   DType dtype = DType::f32;
   Shape strides;
-  int64_t offset = 0;  ///< elementwise and attention only
+  int64_t offset = 0;  ///< elementwise, rows and attention only
 };
 
 /// "" or the reason why an instruction list cannot be rendered (f64, i64, an unknown instruction).
@@ -199,6 +199,7 @@ struct Attention {
   double dropout = 0;
   uint32_t stream = 0;
   std::array<Operand, 4> at = {};  ///< q, k, v, dy: strides along their four dimensions, the last 1
+  std::array<Operand, 3> to = {};  ///< the same of the results: y, or dq, dk, dv
 };
 /// Inputs q, k, v[, mask][, seed, step]; results y, and if `lse` the logarithm of the sum of exponentials per row.
 LaunchList attention(const Target&, const Attention& shape, bool lse);

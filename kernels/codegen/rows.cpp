@@ -188,7 +188,7 @@ class RowWriter : RowCode {
   }
 
   std::string base(uint32_t input) const {
-    std::string s = "0";
+    std::string s = std::to_string(p_.in[input].offset);
     for (size_t d = 0; d < outer_.size(); ++d)
       if (int64_t stride = strides_[input][d]) s += fmt::format(" + c{} * {}", d, stride);
     return s;
@@ -210,7 +210,7 @@ class RowWriter : RowCode {
                          step == 1 ? "" : fmt::format(" * {}", step));
     names_[i].clear();
     const Shape& s = strides_[input];
-    bool together = d_.lanes > 1 && step == 1 && std::ranges::all_of(s, [&](int64_t n) { return n % d_.lanes == 0; });
+    bool together = d_.lanes > 1 && step == 1 && p_.in[input].offset % d_.lanes == 0 && std::ranges::all_of(s, [&](int64_t n) { return n % d_.lanes == 0; });
     if (together) {
       text_ += load_lanes(t_, p, from, d_.lanes, to, names_[i]);
       return;
@@ -387,7 +387,7 @@ class RowWriter : RowCode {
 /// Index of an operand's last element + 1.
 int64_t reach_of(const RowProgram& p, const Operand& x) {
   if (p.segment && x.strides.back()) return p.rows() * p.length;
-  int64_t reach = 1 + (p.length - 1) * x.strides.back();
+  int64_t reach = 1 + x.offset + (p.length - 1) * x.strides.back();
   for (size_t d = 0; d < p.outer.size(); ++d) reach += (p.outer[d] - 1) * x.strides[d];
   return reach;
 }

@@ -16,6 +16,12 @@ codegen::Operand operand(const NodeView& c, size_t k) {
   return {c.in(k).dtype, strides_of(c.in(k).shape)};
 }
 
+/// The same of a result of this shape.
+codegen::Operand place(const NodeView& c, size_t k, const Shape& shape) {
+  if (auto at = c.places.find(k); at != c.places.end()) return at->second;
+  return {c.in(0).dtype, strides_of(shape)};
+}
+
 void require(bool holds, const char* why) {
   if (!holds) throw decline(why);
 }
@@ -67,6 +73,7 @@ LaunchList attention(const NodeView& c) {
   codegen::Attention a = attention_of(c, 3);
   require(c.wants(0) && c.out(0) == result_of(c), "the result y has another type, or is not read");
   require(!c.wants(1) || c.out(1) == row_of(c), "the result lse has another type");
+  a.to[0] = place(c, 0, result_of(c).shape);
   return codegen::attention(c.traits, a, c.wants(1));
 }
 
@@ -77,6 +84,7 @@ LaunchList attention_grad(const NodeView& c) {
   std::array<bool, 3> wanted = {};
   for (size_t n = 0; n < 3; ++n) {
     wanted[n] = c.wants(n);
+    a.to[n] = place(c, n, c.in(n).shape);
     require(!wanted[n] || c.out(n) == c.in(n), "a gradient has another type than its input");
   }
   return codegen::attention_grad(c.traits, a, wanted);
@@ -85,8 +93,8 @@ LaunchList attention_grad(const NodeView& c) {
 }  // namespace
 
 std::vector<RenderEntry> attention_entries() {
-  return {{"portable attention", "attention", declines<attention>, attention, {.views = 3}},
-          {"portable attention", "attention_grad", declines<attention_grad>, attention_grad, {.views = 4}}};
+  return {{"portable attention", "attention", declines<attention>, attention, {.views = 3, .places = true}},
+          {"portable attention", "attention_grad", declines<attention_grad>, attention_grad, {.views = 4, .places = true}}};
 }
 
 }  // namespace tutti::sdk

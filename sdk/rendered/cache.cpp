@@ -32,6 +32,7 @@ const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNode
   KeyBytes key = signature(view.program, view.node());
   key.add('w').add(&entry).add(e.bias).add(e.relu).add(e.gelu).add(e.sum).add(view.in_place);
   for (const auto& [input, at] : view.views) key.add(input).add_all(at.strides).add(at.offset);
+  for (const auto& [result, at] : view.places) key.add('t').add(result).add_all(at.strides).add(at.offset);
   return kept(key.take(), [&] { return entry.make(view); });
 }
 
@@ -51,7 +52,7 @@ const RenderedWork& RenderCache::rows(const codegen::RowProgram& program) {
       .add(program.length)
       .add(program.segment)
       .add_all(program.out);
-  for (const codegen::Operand& x : program.in) key.add(x.dtype).add_all(x.strides);
+  for (const codegen::Operand& x : program.in) key.add(x.dtype).add_all(x.strides).add(x.offset);
   return kept(key.take(), [&] { return codegen::row_program(traits_, program); });
 }
 

@@ -171,9 +171,18 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
       c.views[i] = {p_.type(n.inputs[i]).dtype, at->second.strides, at->second.offset};
   uint32_t over = overwritten_input(n, choice.entry->can);
   c.in_place = over != TUTTI_NONE;
+  std::map<uint32_t, ResultPlace> places;
+  if (choice.entry->can.places) places = place_results(k, name);
+  for (size_t i = 0; i < n.results.size(); ++i)
+    if (auto at = places.find(n.results[i]); at != places.end())
+      c.places[i] = {p_.type(n.results[i]).dtype, at->second.view.strides, at->second.view.offset};
   const RenderedWork& work = made(choice, c);
   if (choice.entry->can.library) check_library(work.list, k, inputs.size() + results.size());
   for (uint32_t v : results) {
+    if (auto at = places.find(v); at != places.end()) {
+      out.push_back(at->second.memory);
+      continue;
+    }
     bool here = c.in_place && v == n.results[choice.entry->can.in_place->second];
     if (here) hold(v, over);
     out.push_back(here ? over : place_result(v, name, in));

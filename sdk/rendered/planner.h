@@ -66,6 +66,18 @@ class Planner : Schedule {
   bool read_by_passes(uint32_t v, const View& view, uint32_t first);
   /// Plans node k as a view, if it is one of those and the device has fast strided reads.
   bool view(uint32_t k);
+  /// A result's place in the memory of another value.
+  struct ResultPlace {
+    uint32_t memory;
+    View view;
+  };
+  /// Where results of node k lie if a transpose of each reads it, or one concatenation of the transposes of all: in the
+  /// memory of those, so that these nodes are no launches. They are finished.
+  std::map<uint32_t, ResultPlace> place_results(uint32_t k, const std::string& name);
+  /// The only reader of a value that is no state, or NONE.
+  uint32_t only_reader(uint32_t v) const;
+  bool place_in_concat(const Node& n, const std::string& name, std::map<uint32_t, ResultPlace>& places);
+  bool place_in_transpose(uint32_t v, const std::string& name, std::map<uint32_t, ResultPlace>& places);
   /// Operands of a pass, which may be views.
   std::vector<codegen::Operand> operands(const Fusion& f) const;
 

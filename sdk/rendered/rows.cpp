@@ -124,7 +124,10 @@ class RowNodes {
     r.outer = outer_dims();
     r.length = space_.length;
     r.segment = space_.segment;
-    for (uint32_t v : f.inputs) r.in.push_back({p_.type(v).dtype, read_.at(v)});
+    for (uint32_t v : f.inputs) {
+      auto view = s_.views_.find(v);
+      r.in.push_back({p_.type(v).dtype, read_.at(v), view == s_.views_.end() ? 0 : view->second.offset});
+    }
     r.out = f.types(p_);
     return r;
   }
@@ -170,8 +173,8 @@ class RowNodes {
     return shape && num_elements(*shape) <= most_small && (passable(n) || n.op == "gather");
   }
 
-  /// Runs small nodes that need nothing of the program, but are not per row themselves, if nodes of the program may need
-  /// them: the number of labels, which scales the gradient of a loss, would else divide the program.
+  /// Runs small nodes that need nothing of the program, but are not per row themselves, if nodes of the program may
+  /// need them: the number of labels, which scales the gradient of a loss, would else divide the program.
   void run_earlier() {
     uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + 2 * look_ahead);
     std::set<uint32_t> values, ready, useful, wanted;
@@ -184,7 +187,8 @@ class RowNodes {
       auto there = [&](uint32_t v) { return values.contains(v) || !s_.held_[v].empty(); };
       std::optional<RowSpace> space = reduced_rows(p_, n);
       bool ours = (space && space->same_rows(space_)) || count(k) == space_.rows * space_.length;
-      if (s_.done_[k] || ours || s_.batch_end_[k] != k + 1 || !small(n) || !std::ranges::all_of(n.inputs, there)) continue;
+      if (s_.done_[k] || ours || s_.batch_end_[k] != k + 1 || !small(n) || !std::ranges::all_of(n.inputs, there))
+        continue;
       ready.insert(k);
       values.insert(n.results.begin(), n.results.end());
     }
@@ -233,7 +237,7 @@ class RowNodes {
     const Node& n = p_.nodes[k];
     if (!passable(n) || !s_.result_shape(n) || !plain(k)) return false;
     for (uint32_t v : n.inputs)
-      if (!made(v) && (s_.held_[v].empty() || (s_.views_.contains(v) && n.op != "reshape"))) return false;
+      if (!made(v) && (s_.held_[v].empty() || (s_.views_.contains(v) && reduce_op(n.op)))) return false;
     std::map<uint32_t, Shape> reads;
     if (n.op == "reshape") {
       if (!made(n.inputs[0]) || is_state(n.results[0])) return alias_of_held(k);
@@ -281,9 +285,16 @@ class RowNodes {
     const Shape& shape = *s_.result_shape(n);
     int64_t count = num_elements(shape);
     bool full = count == space_.rows * space_.length;
-    if (follows_columns(n)) return count == space_.length && s_.fuses(k) && takes_columns(n, reads);
+    bool view = std::ranges::any_of(n.inputs, [&](uint32_t v) { return s_.views_.contains(v); });
+    if (follows_columns(n)) return !view && count == space_.length && s_.fuses(k) && takes_columns(n, reads);
     if (!s_.fuses(k) || (!full && count != space_.rows)) return false;
     for (uint32_t v : n.inputs) {
+      if (s_.views_.contains(v)) {
+        std::optional<Shape> strides = view_strides(v, shape);
+        if (!strides) return false;
+        reads[v] = *strides;
+        continue;
+      }
       std::optional<Shape> strides = full ? strides_in(p_.type(v).shape, shape) : row_strides(p_.type(v).shape);
       if (!strides) return false;
       if (!made(v))
@@ -317,9 +328,7 @@ class RowNodes {
     outer.push_back(inner);
     return outer;
   }
-  Shape dense() const {
-    return with(strides_of(outer_dims()), space_.segment ? space_.segment : space_.length, 1);
-  }
+  Shape dense() const { return with(strides_of(outer_dims()), space_.segment ? space_.segment : space_.length, 1); }
   Shape per_row() const { return with(strides_of(outer_dims()), 1, 0); }
   Shape per_column() const { return with(Shape(space_.outer), 0, 1); }
   Shape scalar() const { return with(Shape(outer_dims().size()), 0, 0); }
@@ -349,6 +358,16 @@ class RowNodes {
     std::optional<int64_t> step = merged_stride(s.subspan(cut), inner);
     if (!step || !std::ranges::equal(outer, outer_dims())) return {};
     return with(Shape(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(cut)), 1, *step);
+  }
+
+  /// Strides of a view that a node of its shape reads.
+  std::optional<Shape> view_strides(uint32_t v, const Shape& shape) const {
+    const Shape& s = s_.views_.at(v).strides;
+    if (space_.segment || p_.type(v).shape != shape || shape != space_.dims) return {};
+    auto outer = static_cast<std::ptrdiff_t>(space_.outer);
+    std::optional<int64_t> step =
+        merged_stride(std::span(s).subspan(space_.outer), std::span(shape).subspan(space_.outer));
+    return step ? std::optional(with(Shape(s.begin(), s.begin() + outer), 1, *step)) : std::nullopt;
   }
 
   /// One element per row, if it is read so.

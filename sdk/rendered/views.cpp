@@ -93,4 +93,109 @@ bool Planner::view(uint32_t k) {
   return true;
 }
 
+uint32_t Planner::only_reader(uint32_t v) const {
+  bool state = std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
+  if (v == TUTTI_NONE || state || readers_[v].size() != 1) return TUTTI_NONE;
+  const Node& n = p_.nodes[readers_[v][0]];
+  bool plain = n.version == 1 && n.flags == 0 && n.unknown.empty() && n.results.size() == 1;
+  return plain && n.results[0] != TUTTI_NONE ? readers_[v][0] : TUTTI_NONE;
+}
+
+namespace {
+
+/// The view of a transpose's input, from that of its result.
+Shape before_transpose(const Shape& strides, const Ints& perm) {
+  Shape from(strides.size());
+  for (size_t d = 0; d < perm.size(); ++d) from[static_cast<size_t>(perm[d])] = strides[d];
+  return from;
+}
+
+}  // namespace
+
+bool Planner::place_in_concat(const Node& n, const std::string& name, std::map<uint32_t, ResultPlace>& places) {
+  uint32_t concat = TUTTI_NONE;
+  std::vector<uint32_t> between;                            // the nodes from the results to the concatenation
+  std::map<uint32_t, std::pair<uint32_t, uint32_t>> parts;  // what it reads: the result and its transpose
+  for (uint32_t v : n.results) {
+    if (v == TUTTI_NONE) continue;
+    uint32_t turn = only_reader(v);
+    if (turn == TUTTI_NONE || p_.nodes[turn].op != "transpose") return false;
+    uint32_t part = p_.nodes[turn].results[0], next = only_reader(part);
+    between.push_back(turn);
+    if (next != TUTTI_NONE && p_.nodes[next].op == "reshape") {
+      between.push_back(next);
+      part = p_.nodes[next].results[0];
+      next = only_reader(part);
+    }
+    if (next == TUTTI_NONE || p_.nodes[next].op != "concat" || (concat != TUTTI_NONE && next != concat)) return false;
+    concat = next;
+    parts[part] = {v, turn};
+  }
+  if (concat == TUTTI_NONE || p_.nodes[concat].inputs.size() != parts.size()) return false;
+  const Node& c = p_.nodes[concat];
+  std::vector<TensorType> types;
+  for (uint32_t v : c.inputs) {
+    if (!parts.contains(v)) return false;
+    types.push_back(p_.type(v));
+  }
+  ConcatGeometry g = concat_geometry(types, c.attrs);
+  Shape all = strides_of(p_.type(c.results[0]).shape);
+  int64_t offset = 0;
+  std::map<uint32_t, ResultPlace> found;
+  for (uint32_t v : c.inputs) {
+    auto [result, turn] = parts.at(v);
+    const Shape& shape = p_.type(p_.nodes[turn].results[0]).shape;
+    std::optional<Shape> strides = reshaped(p_.type(v).shape, all, shape);
+    if (!strides || strides->back() != 1) return false;
+    Ints perm = transpose_geometry(p_.type(result).shape, p_.nodes[turn].attrs).perm;
+    if (perm.back() + 1 != static_cast<int64_t>(perm.size())) return false;
+    found[result] = {0, {before_transpose(*strides, perm), offset * all[g.axis]}};
+    offset += p_.type(v).shape[g.axis];
+  }
+  leave_home(c.results[0]);
+  uint32_t memory = place_result(c.results[0], name);
+  for (uint32_t k : between) begin(k, "part of a result", "");
+  begin(concat, "written by its parts", "");
+  for (auto& [v, place] : found) {
+    place.memory = memory;
+    places[v] = place;
+  }
+  return true;
+}
+
+bool Planner::place_in_transpose(uint32_t v, const std::string& name, std::map<uint32_t, ResultPlace>& places) {
+  bool state = std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
+  uint32_t turn = TUTTI_NONE;
+  for (uint32_t k : readers_[v])
+    if (p_.nodes[k].op == "transpose" && turn == TUTTI_NONE) turn = k;
+  if (state || turn == TUTTI_NONE || p_.nodes[turn].results[0] == TUTTI_NONE) return false;
+  const Shape& shape = p_.type(v).shape;
+  Ints perm = transpose_geometry(shape, p_.nodes[turn].attrs).perm;
+  if (perm.back() + 1 != static_cast<int64_t>(perm.size())) return false;
+  uint32_t r = p_.nodes[turn].results[0];
+  View view{before_transpose(strides_of(p_.type(r).shape), perm), 0};
+  for (uint32_t k : readers_[v]) {
+    const Node& n = p_.nodes[k];
+    bool pass = n.elementwise() && result_shape(n) && *result_shape(n) == shape && fuses(k) &&
+                n.inputs.size() + n.results.size() <= traits_.max_arguments;
+    if (k != turn && !pass && !takes_view(k, v, view)) return false;
+  }
+  leave_home(r);
+  uint32_t memory = place_result(r, name);
+  hold(v, memory);
+  views_[v] = view;
+  begin(turn, "order of a result", "");
+  places[v] = {memory, view};
+  return true;
+}
+
+std::map<uint32_t, Planner::ResultPlace> Planner::place_results(uint32_t k, const std::string& name) {
+  std::map<uint32_t, ResultPlace> places;
+  const Node& n = p_.nodes[k];
+  if (traits_.cpu_like || place_in_concat(n, name, places)) return places;
+  for (uint32_t v : n.results)
+    if (v != TUTTI_NONE) place_in_transpose(v, name, places);
+  return places;
+}
+
 }  // namespace tutti::sdk

@@ -135,7 +135,10 @@ void add(std::vector<Case>& all, const std::string& name, DType t, Sizes s, bool
   backward.inputs = p.inputs;
   forward.inputs = {p.inputs[0], p.inputs[1], p.inputs[2]};
   forward.inputs.insert(forward.inputs.end(), p.inputs.begin() + 6, p.inputs.end());
+  p.a.to = {dense(t, s.heads, s.rows, s.width)};
   forward.make = [a = p.a](const Target& target) { return attention(gpu(target), a, true); };
+  p.a.to = {dense(t, s.heads, s.rows, s.depth), dense(t, s.key_heads, s.keys, s.depth),
+            dense(t, s.key_heads, s.keys, s.width)};
   backward.make = [a = p.a](const Target& target) { return attention_grad(gpu(target), a, {true, true, true}); };
   forward.expected = {{t, p.y}, {DType::f32, p.lse}};
   backward.expected = {{t, p.dq}, {t, p.dk}, {t, p.dv}};
