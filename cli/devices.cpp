@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/fastest.h"
 #include "cli/print.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
@@ -102,9 +103,20 @@ void add_devices(CLI::App& app, Action& action) {
   static std::string wanted = "auto";
   static bool explain = false, json = false;
   sub->add_flag("--explain", explain, "Explain the rank of each device, and list every plugin and folder searched");
-  sub->add_option("--device", wanted, "Rank as if --device were this");
+  CLI::Option* device = sub->add_option("--device", wanted, "Rank as if --device were this");
+  static std::string timed;
+  CLI::Option* speed = sub->add_option("--speed", timed,
+                                       "Show the times of models' training steps that --device fastest keeps; with "
+                                       "MODEL or MODEL:SIZE, time this model on every device")
+                           ->expected(0, 1)
+                           ->type_name("[MODEL]")
+                           ->excludes(device);
   add_json_flag(*sub, json);
-  sub->callback([&action] { action = [] { return run(wanted, explain, json); }; });
+  sub->footer("Example: tutti devices --speed cnn");
+  sub->callback([&action, speed] {
+    const bool speeds = !speed->empty();
+    action = [speeds] { return speeds ? run_speeds(timed, json) : run(wanted, explain, json); };
+  });
 }
 
 }  // namespace tutti::cli

@@ -127,8 +127,10 @@ void RunOptions::add_training(CLI::App& sub) {
 }
 
 void RunOptions::add_device(CLI::App& sub) {
-  sub.add_option("--device", device,
-                 "auto, an id (vulkan:1), a plugin (opencl), a kind (cpu, gpu), or a pattern (\"NVIDIA*\")")
+  sub.add_option(
+         "--device", device,
+         fmt::format("auto, an id (vulkan:1), a plugin (opencl), a kind (cpu, gpu), or a pattern (\"NVIDIA*\"){}",
+                     sub.get_name() == "train" ? ", or fastest: by timing steps of the model" : ""))
       ->group("Device");
   sub.add_option("--fallback", fallback,
                  "cpu: run nodes that the device does not support on the CPU (default: an error)")

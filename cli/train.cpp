@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/fastest.h"
 #include "cli/help/help.h"
 #include "cli/number.h"
 #include "cli/output_file.h"
@@ -140,6 +141,24 @@ int TrainCommand::summarize_model() {
   return print_summary(summarize(programs, layout_of(*data.train, "train", false), run.trainer.batch), json);
 }
 
+std::optional<Device> TrainCommand::named_device() const {
+  const std::string text = ranks.device(run.device);
+  if (!wants_fastest(text)) return select_device(text);
+  if (!ranks.alone())
+    throw invalid_option("device", "fastest", fmt::format("is for one process, this run has {} ranks", ranks.ranks()),
+                         "name a device, or one for each rank; `tutti devices --speed MODEL` shows their times");
+  return {};
+}
+
+Device TrainCommand::device_for(const std::optional<Device>& named, const Task& task, const data::Sources& data,
+                                int64_t total) {
+  if (!named) return choose_fastest(timed_model(run, task, data, total, resume), quiet, speeds);
+  Device device = *named;
+  if (ranks.alone() && wants_any(run.device))
+    device.reason += faster_than(device, timed_model(run, task, data, total, resume));
+  return device;
+}
+
 int TrainCommand::operator()() try {
   file.apply();
   ranks.open();
@@ -158,13 +177,14 @@ int TrainCommand::operator()() try {
   settings.norms = norms > 0;
   settings.data = shell_word(run.data);
   loop.emplace(settings, ranks.writes());
-  Device device = select_device(ranks.device(run.device));
+  const std::optional<Device> named = named_device();
   if (!quiet) print_lost_plugins();
   data::Sources data = run.read_data();
   int64_t total = run.total_steps(*data.train), per_epoch = run.steps_per_epoch(*data.train);
   if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
   run.check_recompute(*data.train, !quiet);
+  const Device device = device_for(named, task, data, total);
   const TrainerOptions options = trainer_options(device, task, data, total);
   if (!ranks.writes()) drop_files();
   Trainer trainer(device, task, options);

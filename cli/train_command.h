@@ -10,6 +10,7 @@
 #include "cli/run_file.h"
 #include "cli/run_options.h"
 #include "cli/world_run.h"
+#include "train/run/fastest.h"
 #include "train/run/run_option.h"
 
 namespace tutti::cli {
@@ -25,6 +26,8 @@ struct TrainCommand {
   int64_t norms = 0;
   std::optional<int64_t> overfit;
   bool json = false, quiet = false, no_eval = false, summary = false;
+
+  std::optional<ModelSpeeds> speeds;  // with --device fastest
 
   /// Result of training.
   struct Outcome : RunResult {
@@ -45,6 +48,10 @@ struct TrainCommand {
   /// The same of the prepared model.
   static Settings begun(Trainer& trainer);
   int summarize_model();
+  /// The device of --device, before data is read; none for "fastest".
+  std::optional<Device> named_device() const;
+  /// The device of the run: the named one, or the fastest for the model.
+  Device device_for(const std::optional<Device>& named, const Task& task, const data::Sources& data, int64_t total);
   TrainerOptions trainer_options(const Device& device, const Task& task, const data::Sources& data, int64_t total);
   /// Trains on one batch and reports.
   int train_overfit(const Device& device, Trainer& trainer, const data::Sources& data, ProgressLine& progress);

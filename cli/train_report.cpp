@@ -1,6 +1,7 @@
 // Output of a training run at its end.
 #include <fmt/format.h>
 
+#include "cli/fastest.h"
 #include "cli/metrics.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
@@ -104,6 +105,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"world", o.failed ? nlohmann::ordered_json() : ranks.document(run.trainer, trainer)},
                              {"options", run.remembered()},
                              {"losses", trainer.losses()}};
+  if (speeds) out["speeds"] = document_of(*speeds);
   run.report_fallback(trainer, out);
   profile.tell(out);
   return out;

@@ -29,7 +29,7 @@ set(engine_headers
     data/host_tensor.h data/source.h data/text.h data/tokenizer.h graph/autodiff/autodiff.h graph/autodiff/custom_vjp.h graph/expr.h graph/functions.h graph/graph.h graph/lower/compile.h graph/lower/cost_estimate.h
     graph/lower/legalize.h graph/lower/lower.h graph/lower/split.h graph/op.h graph/op_options.h graph/passes/exchange.h graph/print.h
     nn/attention.h nn/image_transform.h nn/kv_cache.h nn/lora.h nn/mixup.h nn/module.h nn/modules.h nn/nets.h nn/normalise.h nn/norms.h nn/parameter_store.h nn/resnet.h nn/sequences.h nn/transformer.h train/task/model.h train/step/optimizer.h train/step/options.h train/run/exact_proof.h train/run/position.h train/step/precision.h train/run/profile.h
-    train/step/programs.h train/run/runner.h train/task/sampler.h train/step/schedule.h train/step/summary.h train/task/task.h train/task/tasks.h train/run/trainer.h train/step/update.h train/step/adam_update.h)
+    train/step/programs.h train/run/fastest.h train/run/runner.h train/task/sampler.h train/step/schedule.h train/step/summary.h train/task/task.h train/task/tasks.h train/run/trainer.h train/step/update.h train/step/adam_update.h)
 foreach(header IN LISTS sdk_headers engine_headers)
   get_filename_component(folder "${header}" DIRECTORY)
   install(FILES "${header}" DESTINATION "${headers}/${folder}")

@@ -299,10 +299,19 @@ std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted) 
   return rank(registry.devices(), request_of(wanted));
 }
 
+bool wants_fastest(const std::string& wanted) { return request_of(wanted).text == "fastest"; }
+
+bool wants_any(const std::string& wanted) { return request_of(wanted).text.empty(); }
+
 Device select_device(const std::string& wanted) { return select_device(Registry::instance(), wanted); }
 
 Device select_device(Registry& registry, const std::string& wanted) {
   Request request = request_of(wanted);
+  if (request.text == "fastest")
+    refuse(request,
+           invalid(fmt::format("{}: only a training run can choose the fastest device, by timing its own steps",
+                               request.source),
+                   "name a device; `tutti devices --speed MODEL` shows their times"));
   std::string only = plugin_named(registry, request.text);
   try {
     return choose(registry, registry.devices(only), request);

@@ -26,6 +26,12 @@ struct TUTTI_API Ranked {
 /// the best usable one is meant.
 TUTTI_API std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted = "auto");
 
+/// Whether `wanted`, else TUTTI_DEVICE, asks for the fastest device for a model: select_fastest() in
+/// train/run/fastest.h chooses it, and select_device() throws Error(invalid).
+TUTTI_API bool wants_fastest(const std::string& wanted);
+/// Whether neither `wanted` nor TUTTI_DEVICE names a device.
+TUTTI_API bool wants_any(const std::string& wanted);
+
 /// The first of rank_devices, with `reason` set. Throws Error(invalid) if the name matches no device (listing the valid
 /// names) or only unusable ones (with their reasons), or if there is no device at all (listing every path and plugin
 /// tried).

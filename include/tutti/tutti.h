@@ -17,6 +17,7 @@
 #include "nn/resnet.h"                        // IWYU pragma: export
 #include "nn/sequences.h"                     // IWYU pragma: export
 #include "nn/transformer.h"                   // IWYU pragma: export
+#include "train/run/fastest.h"                // IWYU pragma: export
 #include "train/run/runner.h"                 // IWYU pragma: export
 #include "train/run/trainer.h"                // IWYU pragma: export
 #include "train/step/optimizer.h"             // IWYU pragma: export

@@ -12,6 +12,7 @@
 #include "fit.h"
 #include "python_builder.h"
 #include "summary.h"
+#include "train/run/fastest.h"
 #include "train/run/trainer.h"
 #include "train/run/trainer_option.h"
 #include "train/step/optimizer.h"
@@ -355,6 +356,7 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
       .def_prop_ro("kept", asked([](Trainer& t) { return t.kept_states(); }))
       .def_prop_ro("steps", [](const PyTrainer& trainer) { return trainer.held()->steps(); })  // while it trains, too
       .def_prop_ro("device", asked([](Trainer& t) { return t.device().id; }))
+      .def_prop_ro("reason", asked([](Trainer& t) { return t.device().reason; }))
       .def_prop_ro("losses", asked([](Trainer& t) { return t.losses(); }))
       .def_prop_ro("parameter_count", asked([](Trainer& t) { return t.parameter_count(); }))
       .def_prop_ro("step_ms", asked([](Trainer& t) { return t.step_ms_median(); }))
@@ -376,18 +378,26 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
 
 void bind_trainer(nb::module_& m) {
   m.def("used_by_the_run", &used_by_the_run);
+  m.def("wants_fastest", &wants_fastest);
   bind_trainer_options(m);
   bind_run_options(m);
   nb::class_<PyTrainer> trainer(m, "Trainer");
   trainer
-      .def("__init__",
-           [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options) {
-             TrainerOptions o = options_of(options);
-             new (self) PyTrainer([&] {
-               if (!options.contains("alone")) o.world = world_of_ranks();
-               return std::make_shared<Trainer>(select_device(device), task, std::move(o));
-             });
-           })
+      .def(
+          "__init__",
+          [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options, const Source* set,
+             const std::string& name) {
+            TrainerOptions o = options_of(options);
+            new (self) PyTrainer([&] {
+              if (!options.contains("alone")) o.world = world_of_ranks();
+              const Device chosen = set && wants_fastest(device)
+                                        ? select_fastest({.task = task, .options = o, .set = *set, .name = name})
+                                        : select_device(device);
+              return std::make_shared<Trainer>(chosen, task, std::move(o));
+            });
+          },
+          nb::arg("task"), nb::arg("device"), nb::arg("options"), nb::arg("set").none() = nb::none(),
+          nb::arg("name") = "")
       .def("train", &train, nb::arg("set"), nb::arg("max_steps"), nb::keep_alive<1, 2>())
       .def(
           "evaluate",

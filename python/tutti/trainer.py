@@ -126,7 +126,8 @@ def _listed(numbers: Numbers) -> str:
 class Trainer:
     """Trains a task on one device.
 
-    device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them
+    device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them. "fastest": the first fit() times steps
+                on its arrays on every device, keeps the times, and trains on the fastest one
     optimizer   one of tutti.optim
     normalise   normalizes images to mean 0 and standard deviation 1 as the model's first step: "imagenet", "cifar10",
                 "mnist", "0.5:0.25", or (mean, std) of pixels in [0, 1], each a number or one per channel; stored in
@@ -195,11 +196,31 @@ class Trainer:
             self._batch //= self._world.size
         self._ahead = 0 if options.get("workers") == 0 else options.get("prefetch", 0) or 2  # for iterables
         self._reads_again = bool(options.get("nan_check"))
-        self._core = _core.Trainer(task, device, options)
+        self._made, self._waits = None, (device, options) if _core.wants_fastest(device) else None
+        if self._waits is None:
+            self._made = _core.Trainer(task, device, options)
         self._trained_on: _core.Source | None = None
         self._norms: list[Norms] = []  # measured during fit()
         self._front: _Front | None = None  # of a running fit()
-        self.device = self._core.device  # its id
+        self.device = self._made.device if self._made else "fastest"  # its id
+
+    @property
+    def _core(self) -> _core.Trainer:
+        if self._made is None:
+            raise InvalidError("device=\"fastest\": the first fit() chooses the device, by timing steps on its data",
+                               "fit() first, or name a device")
+        return self._made
+
+    def _choose(self, train, progress):
+        """Makes the trainer on the fastest device."""
+        device, options = self._waits
+        if not isinstance(train, _core.Source):
+            raise InvalidError("device=\"fastest\": steps are timed on arrays, and an iterable's batches would be used up",
+                               "name a device, or hand in a dict of arrays")
+        self._made = _core.Trainer(self.task, device, options, train, f"Python's task, batch {self._batch}")
+        self.device = self._made.device
+        if progress:
+            print(f"{self.device}: {self._made.reason}", file=sys.stderr)
 
     def fit(self, train: Data | Iterable[Any], validation: Data | None = None, epochs: int = 1, steps: int | None = None,
             checkpoint: str | os.PathLike[str] | None = None, progress: bool = True,
@@ -228,6 +249,9 @@ class Trainer:
                                "leave it out: every rank takes its share of arrays")
         if not streamed:
             train = source(train, "train")
+        if self._made is None:
+            self._choose(train, progress)
+        if not streamed:
             self._agree(train)
             before, self._trained_on = self._trained_on, train  # nan_check may read both again
         validation = source(validation, "validation") if validation is not None else None

@@ -72,6 +72,57 @@ class Devices(harness.Case):
         self.assertRegex(result.stderr, rf"(?m)^{device}: .+\(.+\)$")
 
 
+class Fastest(harness.Case):
+    """--device fastest: times steps, keeps the times, and chooses by them."""
+
+    def setUp(self):
+        super().setUp()
+        self.env = environment(TUTTI_CACHE=str(self.folder / "cache"), TUTTI_PLUGINS="onednn,opencl,reference")
+        self.usable = [d["id"] for d in self.json("devices", env=self.env)["devices"] if d["usable"]]
+
+    def fastest(self, *args, **env):
+        return self.json("train", *MLP, "--steps", "2", "--no-eval", *args, "--device", "fastest", env=self.env | env)
+
+    def test_it_is_timed_once_and_used_again(self):
+        self.assertIn("no model was timed", self.done("devices", "--speed", env=self.env).stdout)
+        first, again = self.fastest(), self.fastest()
+        self.assertEqual([first["speeds"]["kept"], again["speeds"]["kept"]], [False, True])
+        self.assertEqual(again["speeds"]["devices"], first["speeds"]["devices"])
+        timed = [d for d in first["speeds"]["devices"] if d["step_ms"]]
+        self.assertEqual(first["device"], timed[0]["device"])
+        self.assertEqual(timed, sorted(timed, key=lambda d: d["step_ms"]))
+        self.assertEqual({d["device"] for d in first["speeds"]["devices"]}, set(self.usable))
+        if len(self.usable) > 1:
+            self.assertIn("comparisons", next(d["problem"] for d in first["speeds"]["devices"] if d["device"] == "reference:0"))
+        # Timing leaves no trace in the run.
+        named = self.train(*MLP, "--steps", "2", "--no-eval", "--device", first["device"], env=self.env)
+        self.assertEqual(first["state_hash"], named["state_hash"])
+        self.assertFalse(self.fastest("--optimizer", "sgd")["speeds"]["kept"], "another step")
+        self.assertFalse(self.fastest(TUTTI_PLUGINS="reference")["speeds"]["kept"], "other devices")
+        kept = self.json("devices", "--speed", env=self.env)["models"]
+        self.assertEqual([len(kept), kept[0]["model"]], [2, "mlp, batch 16, f32"])
+
+    def test_another_order_is_told(self):
+        both = {"onednn:0", "opencl:0"}
+        if not both <= set(self.usable):
+            self.skipTest("needs two devices")
+        best = self.fastest()["device"]
+        slower, = both - {best}
+        text = self.done("train", *MLP, "--steps", "1", "--no-eval", env=self.env | {"TUTTI_DEVICE_ORDER": slower}).stderr
+        self.assertRegex(text, rf"{slower}: .*position 1 in TUTTI_DEVICE_ORDER.*; {best} was faster for this model: \S+ ms a step")
+        text = self.done("train", *MLP, "--steps", "1", "--no-eval", "--device", slower, env=self.env).stderr
+        self.assertNotIn("was faster", text)  # it was named
+
+    def test_what_it_cannot_choose(self):
+        self.fails(2, ["--device fastest: only a training run", "tutti devices --speed MODEL"], "devices", "--device", "fastest")
+        self.fails(2, ["unknown model 'nothing'"], "devices", "--speed", "nothing", env=self.env)
+        self.fails(2, ["no plugin offers a device"], "train", *MLP, "--device", "fastest",
+                   env=self.env | {"TUTTI_PLUGINS": "nothing"})
+        result = tutti("train", *MLP, "--precision", "f64", "--device", "fastest", env=self.env | {"TUTTI_PLUGINS": "onednn"})
+        self.assertIn("no device runs this model's training step:\n  onednn:0: ", result.stderr)
+        self.assertIn("smaller model or batch", result.stderr)
+
+
 class Shared(harness.Case):
     """Fake plugins that see one card."""
 

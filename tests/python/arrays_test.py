@@ -313,6 +313,24 @@ class Sessions(unittest.TestCase):
         with self.assertRaisesRegex(tutti.InvalidError, r"used after close\(\)"):
             t.fit(data, steps=1)
 
+    def test_the_fastest_device(self):
+        x = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+
+        @tutti.task
+        def squares(builder, batch):
+            return tutti.outcome(ops.mean((nn.Linear(4)(batch["x"]) - 1) ** 2, axes=[1]), batch)
+
+        trainer = tutti.Trainer(squares, "fastest", batch=8)
+        with self.assertRaisesRegex(tutti.InvalidError, "the first fit\\(\\) chooses the device"):
+            trainer.load("x")
+        with self.assertRaisesRegex(tutti.InvalidError, "timed on arrays"):
+            trainer.fit([{"x": x[:8]}], epochs=1, progress=False)
+        trainer.fit({"x": x}, epochs=1, progress=False)
+        self.assertIn(trainer.device, [d.id for d in tutti.devices()])
+        self.assertEqual(trainer.steps, 8)
+        with self.assertRaisesRegex(tutti.InvalidError, "only a training run"):
+            tutti.value_and_grad(lambda a: ops.sum(a), device="fastest")(x)
+
     def test_one_thread_at_a_time(self):
         p = doubled("onednn", (1 << 22,))
         x, errors, good = np.ones(1 << 22, np.float32), [], []
