@@ -9,6 +9,7 @@ Value ImageTransform::operator()(Value column) {
   const bool bytes = column.dtype() == DType::u8;
   if (bytes) column = cast(column, DType::f32) * (1.0 / 255);
   if (column.rank() != 4) return column;
+  if (!pixels_) pixels_ = column;
   if (normalise_) {
     if (bytes) normalise_->check_bytes();
     column = (*normalise_)(column);

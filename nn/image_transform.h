@@ -21,6 +21,8 @@ class TUTTI_API ImageTransform {
   void mix(const Mixup& how) { mixup_ = how; }
   /// Whether any have been mixed.
   bool mixed() const { return mixed_; }
+  /// The first images [N, C, H, W] that were transformed, scaled but not normalized or mixed; null: none.
+  const Value& pixels() const { return pixels_; }
   /// The column with u8 scaled by 1/255, images normalized and mixed if enabled. Other columns are only scaled.
   Value operator()(Value column);
 
@@ -28,6 +30,7 @@ class TUTTI_API ImageTransform {
   std::optional<Normalise> normalise_;
   std::optional<Mixup> mixup_;
   bool normalised_ = false, mixed_ = false;
+  Value pixels_;
 };
 
 }  // namespace tutti::nn

@@ -416,6 +416,12 @@ void bind_trainer(nb::module_& m) {
             return to_numpy(trainer.use([&](Trainer& t) { return t.predict(set); }));
           },
           nb::keep_alive<1, 2>())
+      .def(
+          "explain",
+          [](PyTrainer& trainer, const Source& set) {
+            return to_numpy(trainer.use([&](Trainer& t) { return t.explain(set); }));
+          },
+          nb::keep_alive<1, 2>())
       .def("save",
            [](PyTrainer& trainer, const std::string& path, const std::map<std::string, std::string>& metadata) {
              trainer.use([&](Trainer& t) { t.save(path, metadata); });

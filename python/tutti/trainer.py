@@ -308,6 +308,11 @@ class Trainer:
         with predicting():
             return self._core.predict(source(data, "validation"))
 
+    def explain(self, data: Data) -> np.ndarray[Any, Any]:
+        """For every image the gradient of its largest output by its pixels, times the pixels, f32 [samples, C, H, W]."""
+        with predicting():
+            return self._core.explain(source(data, "validation"))
+
     def save(self, path: str | os.PathLike[str], **metadata: Any) -> None:
         """Saves the complete training state as safetensors. Under mpiexec all ranks call it, and rank 0 writes."""
         self._core.save(os.fspath(path), {k: str(v) for k, v in metadata.items()})

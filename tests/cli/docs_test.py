@@ -28,6 +28,7 @@ EXCEPTED = [
     (r"docs/CUDA\.md: scripts/gpu-check\.sh", "needs a GPU"),
     (r"docs/CUDA\.md: .*scripts/softcuda\.sh", "needs NVRTC: SoftCuda.* run it"),
     (r"(docs/DISTRIBUTED|README)\.md: (scripts/deps\.sh --mpi|mpiexec|srun)", "several processes: World.* run them"),
+    (r"docs/COMMANDS\.md: tutti predict run\.safetensors --data images", "needs a picture; Cli.images predicts and explains some"),
     (r"docs/RUNS\.md: tensorboard", "a server that does not end; RunLog.tensorboard reads such a folder"),
 ]
 

@@ -1,7 +1,9 @@
 """`--data images:DIR`: the same losses with any number of workers, what is said of bad folders, and the time spent waiting."""
 import csv
 import pathlib
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -70,6 +72,27 @@ class Images(harness.Case):
             same = without[1][7][key]
             self.assertEqual(value, same) if key == "prediction" else self.assertAlmostEqual(float(value), float(same), places=5)
         self.assertEqual(len(without[0]), 20)
+        # Without --output: bars of the likeliest classes.
+        one = f"images:{flat / f'07{images[7].suffix}'}"
+        text = self.done("predict", run, "--data", one).stdout
+        rated = [(name, float(share)) for name, share in re.findall(r"^  (\S+) +([\d.]+) %", text, re.M)]
+        self.assertEqual([name for name, _ in rated][0], rows[2][0]["prediction"])
+        self.assertEqual(len(rated), 4)
+        self.assertEqual(rated, sorted(rated, key=lambda r: -r[1]))
+        for name, share in rated:
+            self.assertAlmostEqual(share / 100, float(rows[2][0][f"probability {name}"]), delta=1e-4)
+        self.assertIn("\u2588", text.splitlines()[1])
+        first = self.json("predict", run, "--data", one)["predictions"][0]
+        self.assertEqual(first["sample"], one.removeprefix("images:"))
+        self.assertEqual(len(first["likeliest"]), 4)
+        # --explain: a picture beside the image.
+        why = self.folder / "why.png"
+        self.done("predict", run, "--data", one, "--explain", why)
+        width, height = struct.unpack(">II", why.read_bytes()[16:24])
+        self.assertEqual((width, height), (2 * 224 + 1, 224))
+        self.done("predict", run, "--data", f"images:{flat}", "--explain", self.folder / "why", "--output", out)
+        self.assertEqual(len(list((self.folder / "why").glob("000[01]?-*.png"))), 20)
+        self.fails(2, [f"--explain {why}", "20 samples", "name a folder"], "predict", run, "--data", f"images:{flat}", "--explain", why)
         self.fails(2, ["no subfolders"], "eval", run, "--data", f"images:{flat}")
         (self.folder / "set/test").rename(self.folder / "set/val")  # another name of the test
         self.assertEqual(self.json("data", data[1])["test_samples"], 20)

@@ -166,7 +166,10 @@ std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data
   bool training = kind == Kind::training;
   InputLayout form = intended_form(set, training);
   const std::vector<double> weights = training ? class_weights(options_, set) : std::vector<double>{};
-  std::string key = fmt::format("{}.{}{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "",
+  std::string key = fmt::format("{}.{}{}{}", form.name, batch,
+                                kind == Kind::prediction    ? ".prediction"
+                                : kind == Kind::explanation ? ".explanation"
+                                                            : "",
                                 constants_of(form, weights));
   auto it = compiled_.find(key);
   ++uses_;
@@ -186,6 +189,7 @@ std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data
   Graph g = training && parts_of(options_) > 1 ? programs_.accumulation(form, batch)
             : training                         ? programs_.training(form, batch)
             : kind == Kind::prediction         ? programs_.prediction(form, batch)
+            : kind == Kind::explanation        ? programs_.explanation(form, batch)
                                                : programs_.evaluation(form, batch);
   if (!division_.owner.empty()) g = divide(g, division_, Programs::accumulated_state(""));
   std::vector<std::string> columns = fed_columns(g, form);

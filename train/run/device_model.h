@@ -24,7 +24,7 @@ struct OwnedState {
 
 class DeviceModel {
  public:
-  enum class Kind { training, evaluation, prediction };
+  enum class Kind { training, evaluation, prediction, explanation };
 
   /// One compiled graph and the data tables on the device that it reads.
   struct Program {

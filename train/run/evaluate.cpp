@@ -142,12 +142,15 @@ EvalResult evaluate(DeviceModel& model, const data::Source& set) {
   return result;
 }
 
-HostTensor predict(DeviceModel& model, const data::Source& set) {
+namespace {
+
+using NameOfState = std::string (*)(const InputLayout& form, int64_t batch);
+
+/// The rows that a program writes to a state, for every sample.
+HostTensor rows_of(DeviceModel& model, const data::Source& set, DeviceModel::Kind kind, NameOfState name) {
   const int64_t size = batch_of(model, set);
-  model.bind(set);
-  model.expect_whole("predict");
-  const std::shared_ptr<DeviceModel::Program> p = model.program(DeviceModel::Kind::prediction, set, size);
-  std::string state = Programs::prediction_state(p->form, size);
+  const std::shared_ptr<DeviceModel::Program> p = model.program(kind, set, size);
+  std::string state = name(p->form, size);
   HostTensor out{model.state_type(state), {}};
   if (out.type.shape.empty() || out.type.shape[0] != size)
     throw invalid(fmt::format("the task's output is {}, expected [{}, …]", to_string(out.type), size));
@@ -160,6 +163,20 @@ HostTensor predict(DeviceModel& model, const data::Source& set) {
   });
   out.type.shape[0] = set.size();
   return out;
+}
+
+}  // namespace
+
+HostTensor predict(DeviceModel& model, const data::Source& set) {
+  model.bind(set);
+  model.expect_whole("predict");
+  return rows_of(model, set, DeviceModel::Kind::prediction, &Programs::prediction_state);
+}
+
+HostTensor explain(DeviceModel& model, const data::Source& set) {
+  model.bind(set);
+  model.expect_whole("explain");
+  return rows_of(model, set, DeviceModel::Kind::explanation, &Programs::explanation_state);
 }
 
 HostTensor sample(DeviceModel& model, const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {

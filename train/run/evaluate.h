@@ -12,6 +12,8 @@ TUTTI_API std::vector<std::string> reported_metrics(std::vector<std::string> of_
 EvalResult evaluate(DeviceModel& model, const data::Source& set);
 /// See Trainer::predict.
 HostTensor predict(DeviceModel& model, const data::Source& set);
+/// See Trainer::explain.
+HostTensor explain(DeviceModel& model, const data::Source& set);
 /// See Trainer::sample.
 HostTensor sample(DeviceModel& model, const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed);
 

@@ -315,6 +315,7 @@ ModelSummary Trainer::summary(const data::Source& set) const {
   return summarize(impl_->model.programs(), layout_of(set, "train", false), std::min(impl_->own_batch(), set.size()));
 }
 HostTensor Trainer::predict(const data::Source& set) { return tutti::predict(impl_->model, set); }
+HostTensor Trainer::explain(const data::Source& set) { return tutti::explain(impl_->model, set); }
 std::optional<Shape> Trainer::output_shape() const {
   return impl_->model.declared() ? impl_->model.declared()->output : std::nullopt;
 }

@@ -82,6 +82,10 @@ class TUTTI_API Trainer {
   ModelSummary summary(const data::Source& set) const;
   /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task without an output.
   HostTensor predict(const data::Source& set);
+  /// For every image of the set, the gradient of its largest output (the top class's logit) by its pixels, times the
+  /// pixels: f32 [samples, C, H, W]. Pixels are in [0, 1] if the data is u8, before normalization. Throws
+  /// Error(invalid) for a task that reads no images or whose output is not [batch, outputs].
+  HostTensor explain(const data::Source& set);
   /// The output's shape for the smallest batch, [batch, …]; none if the task has no output or no data was seen yet.
   std::optional<Shape> output_shape() const;
   /// Samples `count` images, f32 [count, C, H, W] in [0, 1]; `set` is data of the sampler's kind. Equal seeds give

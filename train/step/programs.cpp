@@ -29,6 +29,7 @@
 #include "train/step/clip.h"
 #include "train/step/divided.h"
 #include "train/step/limits.h"
+#include "train/step/outcome.h"
 
 namespace tutti {
 namespace {
@@ -37,16 +38,6 @@ const std::string average_prefix = average_state(""), accumulated_prefix = "accu
 // Names behind accumulated_prefix that no parameter can have.
 const char* const loss_sum = ".loss";
 const char* const weight_sum = ".weight";
-
-Outcome outcome_of(const Task& task, nn::Builder& b, const Batch& batch) {
-  Outcome out = task(b, batch);
-  for (Value v : {out.loss_sum, out.weight})
-    if (!v || !v.shape().empty() || v.dtype() != b.master())
-      throw invalid(fmt::format("the task's loss_sum and weight must be scalars of dtype {}, got {}", name(b.master()),
-                                v ? to_string(v.type()) : "missing"),
-                    "reduce them with sum()");
-  return out;
-}
 
 Value drawn(Value seed, Value step, const nn::Parameter& p) {
   Graph& g = seed.graph();
@@ -439,34 +430,6 @@ Graph Programs::prediction(const InputLayout& form, int64_t batch_size) const {
   Outcome out = outcome_of(task_, builder, batch);
   if (!out.output) throw invalid("the task has no predictions", "set `output` in the task's Outcome");
   g.set_state(prediction_state(form, batch_size), cast(out.output, DType::f32), StateRole::metric);
-  return g;
-}
-
-Graph Programs::decoding(const InputLayout& form, int64_t context) const {
-  Graph g;
-  Batch batch(g, form, 1, true);
-  nn::Builder b = evaluator(g);
-  b.decode({g.feed("position", {DType::i32, {}}), g.feed("last", {DType::i32, {}}), context});
-  Outcome out = outcome_of(task_, b, batch);
-  if (!out.output || out.output.rank() != 3 || out.output.shape()[0] != 1 || out.output.shape()[1] != 1)
-    throw invalid("the task is not a language model", "its output must be [batch, tokens, vocabulary]");
-  g.set_state("generate.logits", cast(reshape(out.output, {-1}), DType::f32), StateRole::metric);
-  return g;
-}
-
-Graph Programs::sampling(const Sampler& sampler, int64_t count) const {
-  Graph g;
-  Value seed = g.state("sample.seed", {DType::u32, {2}}, StateRole::metric);
-  Value step = g.state("sample.step", {DType::i32, {}}, StateRole::metric);
-  nn::Builder b = evaluator(g, seed, step);
-  Shape shape = sampler.state;
-  shape.insert(shape.begin(), count);
-  Value state = g.state("sample.state", {b.master(), shape}, StateRole::metric);
-  Value first = cast(random_normal(seed, step, shape, nn::stream_of("sample.state")), b.master());
-  Sampled out = sampler.step(b, select(equal(step, step.like(0)), first, state), step);
-  g.set_state("sample.state", out.state);
-  g.set_state("sample.images", cast(out.images, DType::f32));
-  g.set_state("sample.step", step + 1);
   return g;
 }
 

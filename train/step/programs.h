@@ -80,6 +80,11 @@ class TUTTI_API Programs {
   /// The same feeds. Writes the task's output to the state prediction_state(form, batch), f32 [batch, …].
   Graph prediction(const InputLayout& form, int64_t batch) const;
   static std::string prediction_state(const InputLayout& form, int64_t batch);
+  /// The same feeds. Writes the gradient of each sample's largest output by its pixels, times the pixels, to the state
+  /// explanation_state(form, batch), f32 [batch, C, H, W]. Throws Error(invalid) unless the task reads images and its
+  /// output is a row of numbers per sample.
+  Graph explanation(const InputLayout& form, int64_t batch) const;
+  static std::string explanation_state(const InputLayout& form, int64_t batch);
   /// Decodes some tokens of a sequence, for language models. Feeds: "tokens" i32[1, T]; "next" i32[1, 1]; "position",
   /// i32[], the position of the first token; "last", i32[], the index of the last valid token in "tokens". Writes
   /// "generate.logits", f32 [vocabulary], the logits of the next token. Earlier tokens, at most `context` in total, are
