@@ -47,7 +47,7 @@ std::string machine_digest() {
 std::string step_digest(const TimedModel& m) {
   const TrainerOptions& o = m.options;
   Programs programs(m.task, o);
-  std::string text = print(programs.training(layout_of(m.set, "train", false), o.batch));
+  std::string text = print(programs.training(layout_of(m.set, m.set.name, false), o.batch));
   text += fmt::format("{} {} {} {} {} {} {}\n", o.accumulate, o.exact, static_cast<int>(o.fallback), o.augment,
                       o.workers, o.prefetch, o.device_options);
   return digest(text);
@@ -217,7 +217,7 @@ Device select_fastest(const TimedModel& m, ModelSpeeds* speeds) {
   return device;
 }
 
-std::string faster_than(const Device& device, const TimedModel& m) {
+std::string faster_than(const Device& device, const TimedModel& m) try {
   std::optional<ModelSpeeds> s = kept_speeds(m);
   const DeviceSpeed* best = s ? s->fastest() : nullptr;
   const DeviceSpeed* here = s ? s->of(device.id) : nullptr;
@@ -225,6 +225,8 @@ std::string faster_than(const Device& device, const TimedModel& m) {
   if (!best || !here || here->step_ms <= 0 || best->step_ms > noise * here->step_ms) return "";
   return fmt::format("; {} was faster for this model: {:.3g} ms a step, {:.3g} ms here", best->device, best->step_ms,
                      here->step_ms);
+} catch (const Error&) {  // the run itself says what is wrong with the model
+  return "";
 }
 
 std::string to_text(const ModelSpeeds& s) {
