@@ -3,6 +3,7 @@
 #define BOOST_DLL_USE_STD_FS
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/dll/shared_library.hpp>
 #include <cstdlib>
 #include <map>
@@ -66,6 +67,12 @@ const TuttiPlugin* negotiate(const Manifest& m, TuttiNegotiate entry) {
   TuttiError error = empty_error();
   if (int32_t rc = guarded(error, [&](TuttiError*) { return table = entry(abi_min, TUTTI_ABI, mine), TUTTI_OK; }))
     throw Error(code_of(rc), fmt::format("negotiate: {}", message_of(rc, error)));
+  if (!table && mine[0] <= TUTTI_ABI && mine[1] >= abi_min)
+    throw invalid(
+        fmt::format("declines this engine, although both support ABI version {}: it may have been built with a "
+                    "changed tutti_plugin.h",
+                    std::min(mine[1], uint32_t{TUTTI_ABI})),
+        "build the plugin with this engine's headers");
   if (!table)
     throw invalid(fmt::format("supports ABI versions {} to {}, but this engine supports {} to {}", mine[0], mine[1],
                               abi_min, TUTTI_ABI),

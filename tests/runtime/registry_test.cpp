@@ -78,6 +78,11 @@ TEST_F(Loader, NegotiationCanFail) {
   EXPECT_TRUE(has(problem_of_fault("negotiate null"), "supports ABI versions 3 to 4, but this engine supports 1 to 1"));
 }
 
+TEST_F(Loader, APluginThatDeclinesIsNoMismatchOfVersions) {
+  std::string declined = problem_of_fault("negotiate decline");
+  EXPECT_TRUE(has(declined, "declines this engine, although both support ABI version 1")) << declined;
+}
+
 TEST_F(Loader, NegotiationCanThrow) {
   EXPECT_TRUE(has(problem_of_fault("negotiate throw"), "threw an exception across the C boundary: cannot talk"));
 }

@@ -276,6 +276,7 @@ extern "C" const TuttiPlugin* tutti_plugin(uint32_t host_min, uint32_t host_max,
   mine[0] = mine[1] = 1;
   if (settings.fault == "negotiate throw") throw std::runtime_error("cannot talk");
   if (settings.fault == "negotiate null") return mine[0] = 3, mine[1] = 4, nullptr;
+  if (settings.fault == "negotiate decline") return nullptr;  // for another reason than the version
   if (host_min > 1 || host_max < 1) return nullptr;
   table.base = {sizeof(GrownTable),
                 1,
