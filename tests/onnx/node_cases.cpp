@@ -73,6 +73,10 @@ size_t judge(const Options& o, const std::string& name, const std::vector<std::s
   auto start = std::chrono::steady_clock::now();
   for (const std::string& folder : cases) {
     CaseResult r = test::run_case(folder, device);
+    if (r.verdict == Verdict::not_applicable && r.reason.empty()) {
+      r.verdict = Verdict::fail;
+      r.reason = "refused without a reason";
+    }
     ++counts[r.verdict];
     if (o.list || r.verdict == Verdict::fail)
       fmt::print("{} {}: {}{}{}\n", device.id, r.name, text_of(r.verdict), r.reason.empty() ? "" : ": ",
