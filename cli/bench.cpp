@@ -20,6 +20,7 @@
 #include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
+#include "cli/progress.h"
 #include "cli/run_options.h"
 #include "cli/signals.h"
 #include "core/base/option_text.h"
@@ -325,6 +326,14 @@ bool BenchCommand::write(bench::Result& result) const {
   return all;
 }
 
+/// "3 of 12, about 0:40 left  ": of the case that is measured now; "" before the first one.
+std::string place_text(size_t number, size_t cases, double seconds) {
+  if (number == 0) return "";
+  const double each = seconds / static_cast<double>(std::max<size_t>(number - 1, 1));
+  return fmt::format("{} of {}{}  ", number, cases,
+                     number == 1 ? "" : fmt::format(", about {} left", clock_text(each * double(cases + 1 - number))));
+}
+
 int BenchCommand::operator()() {
   if (list) return print_list();
   check();
@@ -359,16 +368,18 @@ int BenchCommand::operator()() {
     all.push_back(lane.get());
   }
   catch_signals();
+  const size_t cases = in.size() * (some_models.size() + some_ops.size());
+  size_t begun = 0;
+  double cases_from = 0;
+  auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   bench::MeasureOptions how{
       .repetitions = repetitions, .seconds = seconds, .quick = quick, .watch = [&](const std::string& what) {
-        double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        print_err("{:4.0f} s  {}\n", s, what);
+        print_err("{:4.0f} s  {}{}\n", elapsed(), place_text(begun, cases, elapsed() - cases_from), what);
         catch_signals();
       }};
   how.stop = interrupted;
-  const size_t cases = in.size() * (some_models.size() + some_ops.size());
-  size_t begun = 0;
   bench::measure_peaks(result.lanes, lanes, in, how);
+  cases_from = elapsed();
   auto take = [&](const bench::Case& c) {
     if (interrupted()) return;
     ++begun;
