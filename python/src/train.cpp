@@ -376,6 +376,31 @@ void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
       .def_prop_ro("elsewhere", asked([](Trainer& t) { return t.fallback().nodes; }));
 }
 
+void bind_trainer_states(nb::class_<PyTrainer>& trainer) {
+  trainer
+      .def("read",
+           [](PyTrainer& trainer, const std::string& state) {
+             return to_numpy(trainer.use([&](Trainer& t) { return t.state(state); }));
+           })
+      .def("write",
+           [](PyTrainer& trainer, const std::string& state, const Array& value) {
+             trainer.use([&, v = view(value)](Trainer& t) { t.set_state(state, v); });
+           })
+      .def("start_from",
+           [](PyTrainer& trainer, const Arrays& weights, const std::string& from) {
+             HostTensors all;
+             for (const auto& [name, array] : weights) {
+               HostView v = view(array);
+               all.emplace(name, host_tensor_from(v.type, v.data, v.bytes));
+             }
+             trainer.look([&](Trainer& t) { t.start_from(std::move(all), from); });
+           })
+      .def("set_steps", [](PyTrainer& trainer, int64_t done) { trainer.look([&](Trainer& t) { t.set_steps(done); }); })
+      .def("native", [](PyTrainer& trainer, const std::string& state) {
+        return alias(trainer.look([&](Trainer& t) { return t.native(state); }), trainer.held());
+      });
+}
+
 void bind_trainer(nb::module_& m) {
   m.def("used_by_the_run", &used_by_the_run);
   m.def("wants_fastest", &wants_fastest);
@@ -427,28 +452,6 @@ void bind_trainer(nb::module_& m) {
              trainer.use([&](Trainer& t) { t.save(path, metadata); });
            })
       .def("load", [](PyTrainer& trainer, const std::string& path) { trainer.use([&](Trainer& t) { t.load(path); }); })
-      .def("read",
-           [](PyTrainer& trainer, const std::string& state) {
-             return to_numpy(trainer.use([&](Trainer& t) { return t.state(state); }));
-           })
-      .def("write",
-           [](PyTrainer& trainer, const std::string& state, const Array& value) {
-             trainer.use([&, v = view(value)](Trainer& t) { t.set_state(state, v); });
-           })
-      .def("start_from",
-           [](PyTrainer& trainer, const Arrays& weights, const std::string& from) {
-             HostTensors all;
-             for (const auto& [name, array] : weights) {
-               HostView v = view(array);
-               all.emplace(name, host_tensor_from(v.type, v.data, v.bytes));
-             }
-             trainer.look([&](Trainer& t) { t.start_from(std::move(all), from); });
-           })
-      .def("set_steps", [](PyTrainer& trainer, int64_t done) { trainer.look([&](Trainer& t) { t.set_steps(done); }); })
-      .def("native",
-           [](PyTrainer& trainer, const std::string& state) {
-             return alias(trainer.look([&](Trainer& t) { return t.native(state); }), trainer.held());
-           })
       .def(
           "prepare", [](PyTrainer& trainer, const Source& set) { trainer.use([&](Trainer& t) { t.prepare(set); }); },
           nb::keep_alive<1, 2>())
@@ -460,6 +463,7 @@ void bind_trainer(nb::module_& m) {
           nb::arg("set"), nb::arg("same_set"), nb::arg("options"), nb::keep_alive<1, 2>())
       .def("close", &PyTrainer::close);
   bind_fit(trainer);
+  bind_trainer_states(trainer);
   bind_trainer_properties(trainer);
 }
 
