@@ -297,7 +297,8 @@ void Profile::finish(Precision precision, int threads, bool quiet) {
   }
   ordered_json document{
       {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", Trace(*profiler_, rooflines).events()}};
-  if (!try_write_target({"--profile", &file_}, document.dump(1) + "\n")) {
+  if (!try_write_target({"--profile", &file_},
+                        document.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n")) {
     summary_ = nullptr;
     failed_ = true;
   }

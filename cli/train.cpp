@@ -37,8 +37,20 @@ void TrainCommand::check_overfit() const {
                     "omit one of the two");
 }
 
+/// A checkpoint keeps the options as JSON, which is UTF-8.
+void TrainCommand::check_texts() const {
+  if (settings.checkpoint.empty()) return;
+  for (const auto& [option, value] : run.remembered()) try {
+      data::code_points(value, option);
+    } catch (const Error& e) {
+      throw invalid_option(option, value, "a checkpoint cannot keep it, because it is not UTF-8",
+                           fmt::format("rename the file or folder, or omit {}", option_text("checkpoint")));
+    }
+}
+
 void TrainCommand::check_options() const {
   check_overfit();
+  check_texts();
   if (settings.checkpoint == "-")
     throw invalid_option("checkpoint", "-", "a checkpoint cannot be written to stdout", "name a file");
   check(settings);
@@ -120,9 +132,6 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
     Outcome none;
     none.stopped = none.failed = true;
     none.samples_per_second = last.samples_per_second;
-    if (page.asked() && trainer.steps() > 0)
-      page.write(document(device, trainer, run.steps_per_epoch(*data.train), none), fmt::format("failed: {}", e.what()),
-                 trainer, run);
     bool too_large = e.code == Code::no_memory && device.memory_free > 0 && trainer.steps() == 0;
     const data::Source* test = no_eval ? nullptr : data.test.get();
     TrainerOptions planned = options;
@@ -130,6 +139,9 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
     auto ways = too_large ? ways_to_fit(device, task, planned, *data.train, test, device.memory_free)
                           : std::vector<std::string>();
     if (!ways.empty()) remedy = fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or "));
+    if (page.asked() && trainer.steps() > 0)
+      page.write(document(device, trainer, run.steps_per_epoch(*data.train), none),
+                 fmt::format("failed: {}{}{}", e.what(), remedy.empty() ? "" : "\n  try: ", remedy), trainer, run);
   } catch (const Error&) {  // for example a lost device; report the original error
   }
   throw Error(e.code, e.what(), remedy);

@@ -39,6 +39,7 @@ struct TrainCommand {
   int operator()();
   /// Throws Error(invalid) for options that do not go together.
   void check_options() const;
+  void check_texts() const;
   /// Throws Error(invalid) for options that are of one process.
   void check_ranks() const;
   /// On ranks that do not write: no files.

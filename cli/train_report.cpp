@@ -120,9 +120,9 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
     print_json(out);
   else {
     std::optional<double> scale = trainer.loss_scale();
-    fmt::print("device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {}\n",
-               device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
-               rate_text(o.samples_per_second));
+    print_out("device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {}\n",
+              device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
+              rate_text(o.samples_per_second));
     const EvalResult score = o.score.value_or(EvalResult{});
     if (o.score && score.metrics.empty()) fmt::print("test loss  {:.6f}\n", score.loss);
     for (const auto& [name, value] : score.metrics)
@@ -136,11 +136,11 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
       fmt::print("ranks      {} ({}), {} sent by each, {:.1f} s waited\n", ranks.ranks(), run.trainer.reduce,
                  bytes_text(ranks.world()->bytes_sent()), ranks.world()->seconds_waited());
     fmt::print("{}", run.fallback_text(trainer));
-    if (!adapters.empty() && wrote_weights) fmt::print("adapters   {}\n", adapters);
-    if (!merged.empty() && wrote_weights) fmt::print("merged     {}\n", merged);
-    if (o.saved) fmt::print("saved      {}\n", settings.checkpoint);
+    if (!adapters.empty() && wrote_weights) print_out("adapters   {}\n", adapters);
+    if (!merged.empty() && wrote_weights) print_out("merged     {}\n", merged);
+    if (o.saved) print_out("saved      {}\n", settings.checkpoint);
     if (o.last_saved == settings.checkpoint && !o.last_saved.empty())
-      fmt::print("next       {}\n", o.stopped ? resume_command() : "tutti eval " + file_word(settings.checkpoint));
+      print_out("next       {}\n", o.stopped ? resume_command() : "tutti eval " + file_word(settings.checkpoint));
   }
   bool written = write_page(trainer, data, out, o);
   if (!o.stopped) return written && profile.written() ? done : stopped;

@@ -21,6 +21,7 @@
 #include "core/base/text.h"
 #include "data/files/image_file.h"
 #include "data/form.h"
+#include "data/tokenizer.h"
 
 namespace tutti::data {
 namespace {
@@ -85,7 +86,11 @@ std::vector<fs::path> entries(const fs::path& folder) {
 std::vector<std::string> class_names(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::path& path : entries(folder))
-    if (is_folder(path)) names.push_back(path.filename().string());
+    if (is_folder(path)) {
+      names.push_back(path.filename().string());
+      code_points(names.back(),
+                  fmt::format("the name of the folder {}", path.string()));  // checkpoints store it as JSON
+    }
   if (names.empty())
     throw invalid(fmt::format("{}: the folder has no subfolders, expected one per class", folder.string()),
                   "put the images into folders named by their class: DIR/CLASS/*.png");

@@ -19,6 +19,32 @@ def idx(dims, data, dtype=8):
     return bytes([0, 0, dtype, len(dims)]) + b"".join(struct.pack(">I", d) for d in dims) + data
 
 
+class Names(harness.Case):
+    """File names that are not UTF-8, which JSON cannot hold."""
+
+    ODD = os.fsdecode(b"odd\xff")
+
+    def test_a_profile(self):
+        trace = self.folder / f"{self.ODD}.json"
+        result = self.json("train", *MLP, "--steps", "10", "--no-eval", "--quiet", "--profile", trace)
+        self.assertIn("odd\ufffd.json", result["profile"]["file"])
+        self.assertTrue(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"])
+
+    def test_a_checkpoint_keeps_no_such_option(self):
+        (self.folder / self.ODD).mkdir()
+        net = self.folder / self.ODD / "net.json"
+        net.write_text('{"layers": [{"Linear": {"out_features": 4}}]}', encoding="utf-8")
+        run = [net, *MLP[1:3], "--steps", "1", "--no-eval"]
+        self.done("train", *run)
+        self.fails(2, ["odd\\xff/net.json", "a checkpoint cannot keep it, because it is not UTF-8", "omit --checkpoint"],
+                   "train", *run, "--checkpoint", self.folder / "run")
+        self.done("train", *MLP, "--steps", "1", "--no-eval", "--checkpoint", self.folder / self.ODD / "run")
+
+    def test_a_folder_of_images(self):
+        (self.folder / "set" / self.ODD).mkdir(parents=True)
+        self.fails(2, ["the name of the folder", "not UTF-8"], "train", "cnn", "--data", f"images:{self.folder}/set")
+
+
 class BadData(harness.Case):
     def setUp(self):
         super().setUp()
