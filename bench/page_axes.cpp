@@ -43,7 +43,7 @@ void Labels::keep_clear_line(double x0, double y0, double x1, double y1) {
 std::string Labels::place(double x, double y, const std::string& text) {
   constexpr std::pair<double, double> directions[] = {{1, 0}, {-1, 0}, {0, 1},  {0, -1},
                                                       {1, 1}, {-1, 1}, {1, -1}, {-1, -1}};
-  double w = 7.2 * static_cast<double>(text.size()) + 2, h = 13;  // approximate, because the reader's font is unknown
+  double w = 8 * static_cast<double>(text.size()) + 2, h = 15;  // at most, because the reader's font is unknown
   std::optional<Box> best;
   bool found = false;
   for (double far = 9; far < 120 && !found; far += 12)
@@ -53,10 +53,10 @@ std::string Labels::place(double x, double y, const std::string& text) {
           box.x > chart_.x && box.x + w < chart_.x + chart_.w && box.y > chart_.y && box.y + h < chart_.y + chart_.h;
       if (!inside) continue;
       found = std::ranges::none_of(taken_, [&](const Box& b) { return b.meets(box); });
-      if (found || !best) best = box;
+      if (found) best = box;
       if (found) break;
     }
-  if (!best) best = Box{x, y, w, h};
+  if (!best) return "";  // the mark has a title, and the table below the chart lists it
   taken_.push_back(*best);
   double cx = std::clamp(x, best->x, best->x + w), cy = std::clamp(y, best->y, best->y + h);
   std::string lead;

@@ -44,7 +44,7 @@ table.bars td.ratio { text-align: right; white-space: nowrap; padding-left: .7em
 table.all { font-size: .9em; width: 100%; }
 table.all th, table.all td { padding: .22em .7em; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 table.all th { text-align: left; } table.all thead th { background: var(--panel); text-align: right; }
-table.all thead th:first-child { text-align: left; }
+table.all thead th:first-child, table.all thead th.why { text-align: left; }
 table.all tr.case th { background: var(--panel); padding-top: .6em; }
 table.all td.why { text-align: left; white-space: normal; min-width: 24em; }
 table.all meter { width: 4em; height: .8em; margin-right: .4em; vertical-align: -.05em; }

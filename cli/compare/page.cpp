@@ -27,12 +27,14 @@ std::string chart(const std::vector<RunRecord>& runs, const std::string& title, 
 std::string table(const std::vector<RunRecord>& runs) {
   std::string text;
   for (const auto& row : rows_of(runs)) {
-    const char* cell = text.empty() ? "<th>{}</th>" : "<td>{}</td>";
+    const bool head = text.empty();
     std::string cells;
-    for (const std::string& x : row) cells += fmt::format(fmt::runtime(cell), clean(x));
-    text += "<tr>" + cells + "</tr>\n";
+    for (const std::string& x : row)
+      cells += fmt::format(fmt::runtime(head || cells.empty() ? "<th>{}</th>" : "<td>{}</td>"), clean(x));
+    text += head ? "<thead><tr>" + cells + "</tr></thead><tbody>\n" : "<tr>" + cells + "</tr>\n";
   }
-  return "<div class=\"scroll\"><table>\n" + text + "</table></div>\n";
+  text += "</tbody>";
+  return "<div class=\"scroll\"><table class=\"all\">\n" + text + "</table></div>\n";
 }
 
 }  // namespace

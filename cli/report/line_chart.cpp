@@ -12,7 +12,8 @@ namespace tutti::cli {
 namespace {
 
 constexpr double width = 480, height = 260, left = 58, right = 12, top = 10, bottom = 36;
-constexpr double log_from = 30;  // logarithmic axis if max > log_from * min
+constexpr double digit_width = 8;  // at most, of the ticks' font
+constexpr double log_from = 30;    // logarithmic axis if max > log_from * min
 
 /// Maps values to positions on one axis.
 struct Axis {
@@ -77,7 +78,8 @@ bool shown(const Line& line) { return line.curve->points().size() > (line.dots ?
 
 }  // namespace
 
-std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines) {
+std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines,
+                       ValueScale scale) {
   double least = std::numeric_limits<double>::max(), most = std::numeric_limits<double>::lowest(), start = least,
          end = 0;
   for (const Line& line : lines)
@@ -90,7 +92,8 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
   if (least > most) return "";
   if (start == end) start -= 1, end += 1;
   Axis x{start, end, left, width - right};
-  Axis y{least, most, height - bottom, top, least > 0 && most > log_from * least};
+  const bool percent = scale == ValueScale::percent;
+  Axis y{least, most, height - bottom, top, scale == ValueScale::numbers && least > 0 && most > log_from * least};
   if (!y.logarithmic) {
     if (least == most) y.low -= std::max(std::abs(least), 1.0) * 0.1, y.high += std::max(std::abs(most), 1.0) * 0.1;
     double room = 0.04 * (y.high - y.low);
@@ -101,21 +104,25 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
     y.high += room;
   }
   bool bytes = unit.starts_with("bytes");
+  auto value_text = [&](double v) { return percent ? fmt::format("{:.4g} %", 100 * v) : tick_text(v, bytes); };
   if (bytes) y.unit = std::pow(1024, std::clamp(std::floor(std::log2(std::max(most, 1.0)) / 10), 0.0, 3.0));
   std::string text = fmt::format(
       "<figure><figcaption>{}<small>{}</small></figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"{} from {} to {} over steps {:.0f} to {:.0f}\">\n",
-      escape_xml(title), escape_xml(unit), width, height, escape_xml(title), tick_text(least, bytes),
-      tick_text(most, bytes), start, end);
+      escape_xml(title), escape_xml(unit), width, height, escape_xml(title), value_text(least), value_text(most), start,
+      end);
   for (double t : y.ticks())
     text += fmt::format(
         "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text class=\"tick\" "
         "text-anchor=\"end\" x=\"{3}\" y=\"{4:.1f}\">{5}</text>\n",
-        left, width - right, y(t), left - 6, y(t) + 4, tick_text(t, bytes));
+        left, width - right, y(t), left - 6, y(t) + 4, value_text(t));
   for (double t : x.ticks())
-    if (t == std::round(t))
-      text += fmt::format("<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x(t),
-                          height - bottom + 16, tick_text(t));
+    if (t == std::round(t)) {
+      const std::string label = tick_text(t);
+      const double half = 0.5 * digit_width * static_cast<double>(label.size());
+      text += fmt::format("<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+                          std::min(x(t), width - half), height - bottom + 16, label);
+    }
   text += fmt::format("<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{}\">step</text>\n", width - right,
                       height - 3);
   std::string key;
@@ -128,9 +135,10 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
       middle += fmt::format("{:.1f},{:.1f} ", x(p.step()), y(p.mean()));
       if (lines[i].dots)
         dots += fmt::format(
-            "<circle class=\"dot l{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>{}: {:.6g}, step "
+            "<circle class=\"dot l{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>{}: {}, step "
             "{}</title></circle>\n",
-            i, x(p.step()), y(p.mean()), escape_xml(lines[i].name), p.mean(), p.last);
+            i, x(p.step()), y(p.mean()), escape_xml(lines[i].name),
+            percent ? value_text(p.mean()) : fmt::format("{:.6g}", p.mean()), p.last);
     }
     for (size_t k = points.size(); k-- > 0;)
       down += fmt::format("{:.1f},{:.1f} ", x(points[k].step()), y(points[k].low));

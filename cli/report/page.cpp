@@ -18,13 +18,13 @@ constexpr size_t worst_pairs = 20, costliest = 25;
 
 constexpr std::string_view style = R"(
 svg .band { fill: currentColor; opacity: .22; } p.key { margin: .2em 0 0; font-size: .9em; }
-.verdict { font-size: 1.1em; color: var(--ink); }
+.verdict { font-size: 1.1em; color: var(--ink); white-space: pre-line; overflow-wrap: anywhere; }
 .numbers { display: flex; flex-wrap: wrap; gap: .6em; margin: 1em 0; }
 .numbers div { background: var(--panel); border: 1px solid var(--line); border-radius: .5em; padding: .5em 1em; }
 .numbers b { display: block; font-size: 1.35em; font-variant-numeric: tabular-nums; } .numbers span { color: var(--soft); }
 table.matrix { font-size: .85em; } table.matrix td, table.matrix th { padding: .25em .45em; text-align: right; font-weight: 400; }
 table.matrix th { color: var(--soft); white-space: nowrap; } table.matrix td { border: 1px solid var(--panel); }
-table.matrix td.zero { color: var(--soft); opacity: .45; }
+table.matrix td.zero { color: var(--soft); }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(5.5em, 1fr)); gap: .6em; }
 .gallery div { font-size: .8em; color: var(--soft); overflow-wrap: anywhere; }
 img { width: 100%; height: auto; image-rendering: pixelated; border-radius: .2em; display: block; }
@@ -129,18 +129,23 @@ std::string curves(const RunPage& run) {
   std::string grid = line_chart("Loss", "of a training batch, and of the test set; the band spans lowest to highest",
                                 {{"training", find(run.steps, "loss")}, {"test", find(run.evaluations, "loss"), true}});
   for (const auto& [name, curve] : run.evaluations)
-    if (name != "loss" && name != "train_loss") grid += line_chart(name, "of the test set", {{name, &curve, true}});
+    if (name != "loss" && name != "train_loss")
+      grid += line_chart(name, "of the test set", {{name, &curve, true}},
+                         is_share(name) ? ValueScale::percent : ValueScale::numbers);
   const std::pair<const char*, std::pair<const char*, const char*>> known[] = {
       {"learning_rate", {"Learning rate", "of the optimizer's step"}},
       {"gradient_norm", {"Gradient norm", "of all weights' gradients, before clipping"}},
       {"samples_per_s", {"Speed", "samples/s"}},
-      {"memory_bytes", {"Device memory", "peak bytes in use so far"}}};
+      {"memory_bytes", {"Device memory", "bytes in use so far, at most"}}};
   for (const auto& [name, words] : known) {
     const Curve& c = *find(run.steps, name);
     bool moves = std::ranges::any_of(c.points(), [&](const CurvePoint& p) {
       return p.low != c.points().front().low || p.high != c.points().front().high;
     });
-    if (moves) grid += line_chart(words.first, words.second, {{words.first, &c}});
+    const bool linear = std::string_view(name) == "learning_rate";  // the shape of a schedule shows on such an axis
+    if (moves)
+      grid +=
+          line_chart(words.first, words.second, {{words.first, &c}}, linear ? ValueScale::linear : ValueScale::numbers);
   }
   return grid.empty() ? "" : "<div class=\"grid\">\n" + grid + "</div>\n";
 }
@@ -160,10 +165,10 @@ std::string matrix(const Confusion& c) {
     pairs.resize(std::min(pairs.size(), worst_pairs));
     std::string text =
         "<div class=\"scroll\"><table "
-        "class=\"all\"><thead><tr><th>label</th><th>given</th><th>samples</th></tr></thead>"
+        "class=\"all\"><thead><tr><th class=\"why\">label</th><th class=\"why\">given</th><th>samples</th></tr></thead>"
         "<tbody>\n";
     for (const Pair& p : pairs)
-      text += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", clean(c.classes[p.label]),
+      text += fmt::format("<tr><th scope=\"row\">{}</th><th>{}</th><td>{}</td></tr>\n", clean(c.classes[p.label]),
                           clean(c.classes[p.given]), p.count);
     return pairs.empty() ? "" : text + "</tbody></table></div>\n";
   }
@@ -184,7 +189,7 @@ std::string matrix(const Confusion& c) {
         text += fmt::format(
             "<td style=\"background:color-mix(in srgb, var(--c{}) {:.0f}%, transparent)\" title=\"{} of {} given "
             "{}\">{}</td>",
-            i == k ? 2 : 1, std::max(4.0, i == k ? 55 * share : 90 * share), c.count(i, k), all, clean(c.classes[k]),
+            i == k ? 2 : 1, std::max(4.0, i == k ? 45 * share : 90 * share), c.count(i, k), all, clean(c.classes[k]),
             c.count(i, k));
     }
     text += fmt::format(
@@ -241,7 +246,7 @@ std::string times(const RunPage& run) {
   std::string text =
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Time by node\"><table "
       "class=\"all\"><thead><tr><th>node</th><th>time</th><th>of the step</th><th>of the roofline</th>"
-      "<th>kernel</th></tr></thead><tbody>\n";
+      "<th class=\"why\">kernel</th></tr></thead><tbody>\n";
   for (size_t i = 0; i < std::min(run.profile.size(), costliest); ++i) {
     const ProfileRow& r = run.profile[i];
     text += fmt::format(

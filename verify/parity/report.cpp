@@ -47,20 +47,28 @@ std::string others(const Cell& c) {
 constexpr std::string_view head = R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Parity</title><style>
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; padding: 0 1.5em; max-width: 80em; color: #1c2430; }
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #4a5566; --line: #d5dae1; --ground: #ffffff; --panel: #f3f5f8;
+  --pass: #e3f5e7; --fail: #f8c9c4; --some: #fdf0c8; --none: #e8eaee; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ee; --soft: #a3adba; --line: #39414d; --ground: #14181e; --panel: #1d232b;
+    --pass: #173d26; --fail: #6b221c; --some: #54430f; --none: #2b323c; }
+}
+body { font: 14px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1.5em clamp(.8em, 3vw, 1.5em); max-width: 80em;
+  color: var(--ink); background: var(--ground); }
 h1 { margin-bottom: .2em; } h2 { margin: 1.6em 0 .4em; font-size: 1.25em; } p { max-width: 60em; }
+.scroll { overflow: auto; max-height: 95vh; }
 table { border-collapse: collapse; margin: .6em 0; }
-th, td { border: 1px solid #d5dae1; padding: .2em .7em; text-align: left; white-space: nowrap; }
+th, td { border: 1px solid var(--line); padding: .2em .7em; text-align: left; white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-thead th { position: sticky; top: 0; background: #f3f5f8; z-index: 1; }
-tbody th { font-weight: 600; background: #fafbfc; } tbody tr:hover td, tbody tr:hover th { outline: 1px solid #7d8da3; }
+thead th { position: sticky; top: 0; background: var(--panel); z-index: 1; }
+tbody th { font-weight: 600; background: var(--panel); } tbody tr:hover td, tbody tr:hover th { outline: 1px solid #7d8da3; }
 td .n { display: inline-block; min-width: 2.6em; text-align: right; font-variant-numeric: tabular-nums; }
 td.text, .devices th { white-space: normal; }
-thead th div { font-weight: 400; color: #4a5566; font-size: .85em; max-width: 13em; overflow: hidden; text-overflow: ellipsis; }
-td small { color: #4a5566; margin-left: .6em; }
+thead th div { font-weight: 400; color: var(--soft); font-size: .85em; max-width: 13em; overflow: hidden; text-overflow: ellipsis; }
+td small { color: var(--soft); margin-left: .6em; }
 td meter { width: 5em; height: .8em; margin-left: .7em; vertical-align: -.05em; }
-.pass { background: #e3f5e7; } .fail { background: #f8c9c4; } .some { background: #fdf0c8; } .none { background: #e8eaee; }
-.sum b { padding: .15em .6em; border-radius: .3em; margin-right: .5em; font-size: 1.1em; }
+.pass { background: var(--pass); } .fail { background: var(--fail); } .some { background: var(--some); } .none { background: var(--none); }
+.sum b { display: inline-block; padding: .15em .6em; border-radius: .3em; margin: 0 .5em .3em 0; font-size: 1.1em; }
 code { font: 12px ui-monospace, monospace; } li { margin: .5em 0; overflow-wrap: anywhere; }
 ul { padding-left: 1.4em; } details { margin: .4em 0; } summary { cursor: pointer; }
 </style></head><body>
@@ -90,7 +98,8 @@ std::string html_cell(const Cell& c) {
 
 std::string device_rows(const Report& report) {
   std::string text =
-      "<h2>Devices</h2>\n<table class=\"devices\"><thead><tr><th>device</th><th>name</th><th "
+      "<h2>Devices</h2>\n<div class=\"scroll\" tabindex=\"0\"><table "
+      "class=\"devices\"><thead><tr><th>device</th><th>name</th><th "
       "class=\"number\">passed</th>"
       "<th class=\"number\">failed</th><th class=\"number\">unsupported</th><th class=\"number\">expected failures</th>"
       "<th class=\"number\">no room</th><th class=\"number\">worst share</th><th class=\"number\">seconds</th>"
@@ -104,7 +113,7 @@ std::string device_rows(const Report& report) {
     text += fmt::format("<td class=\"number\">{}</td><td class=\"number\">{:.0f}</td></tr>\n", share_text(c.share),
                         d.seconds);
   }
-  return text + "</tbody></table>\n";
+  return text + "</tbody></table></div>\n";
 }
 
 /// List of cases of one outcome, per device; expanded for failures, else collapsed.
@@ -171,7 +180,7 @@ std::string html(const Report& report) {
   page += device_rows(report);
   page += listed(report, Outcome::fail, "Failures");
   page += listed(report, Outcome::unsupported, "Unsupported");
-  page += "<h2>Ops</h2>\n<table><thead><tr><th>op</th>";
+  page += "<h2>Ops</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th>op</th>";
   for (const DeviceResult& d : report.devices)
     page += fmt::format("<th>{}<div title=\"{}\">{}</div></th>", escape_xml(d.device.id), escape_xml(d.device.name),
                         escape_xml(d.device.name));
@@ -181,7 +190,7 @@ std::string html(const Report& report) {
     for (const DeviceResult& d : report.devices) page += html_cell(cell(d, op));
     page += "</tr>\n";
   }
-  page += "</tbody></table>\n";
+  page += "</tbody></table></div>\n";
   page += listed(report, Outcome::expected, "Expected failures");
   page += listed(report, Outcome::no_room, "Without room");
   return page + "</body></html>\n";
