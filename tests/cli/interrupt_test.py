@@ -120,7 +120,9 @@ class Measurements(harness.Case):
 
     def test_bench_writes_what_it_has(self):
         args = ["bench", "--ops", "add:64x64,matmul:64x64x64,softmax", "--device", "reference", "--time", "3", "--csv", "x.csv"]
-        out, _ = self.stopped("matmul 64x64x64, f32: measuring", *args, "--json", "x.json")
+        out, err = self.stopped("matmul 64x64x64, f32: measuring", *args, "--json", "x.json")
+        self.assertRegex(err, r"1 of 3  add 64x64")
+        self.assertRegex(err, r"2 of 3, about \d+:\d\d left  matmul 64x64x64")
         self.assertIn("Partial: stopped by a signal; 2 of 3 cases", out)
         self.assertIn("add 64x64", out)
         document = json.loads((self.folder / "x.json").read_text())
@@ -128,6 +130,14 @@ class Measurements(harness.Case):
         self.assertIn("add", [r["case"] for r in document["results"]])
         self.assertNotIn("softmax", [r["case"] for r in document["results"]])
         self.assertIn("add", (self.folder / "x.csv").read_text())
+
+    def test_sweep(self):
+        (self.folder / "sweep.toml").write_text('model = "mlp"\ndata = "synthetic:32:4:2048:64"\nlayers = [32, 16, 4]\nbatch = 16\n'
+                                                'device = "reference:0"\nsweep-steps = [5, 100000000]\n', encoding="utf-8")
+        out, err = self.stopped("1 of 2 ", "sweep", "sweep.toml", "--output", "runs")
+        self.assertIn("stopped; the same command goes on", err)
+        self.assertIn("steps=5", out)
+        self.assertIn("steps=5", (self.folder / "runs/index.html").read_text(encoding="utf-8"))
 
     def test_lockstep(self):
         out, err = self.stopped("lockstep: step 10 of", "parity", "--model", "mlp", "--size", "tiny", "--device", "reference",
