@@ -36,8 +36,8 @@ std::string log_grid(const LogAxis& x, const LogAxis& y, double height, const ch
 }
 
 void Labels::keep_clear_line(double x0, double y0, double x1, double y1) {
-  double steps = std::ceil(std::hypot(x1 - x0, y1 - y0) / 6) + 1;
-  for (double i = 0; i <= steps; ++i) keep_clear(x0 + i / steps * (x1 - x0), y0 + i / steps * (y1 - y0));
+  const auto steps = static_cast<int>(std::ceil(std::hypot(x1 - x0, y1 - y0) / 6)) + 1;
+  for (int i = 0; i <= steps; ++i) keep_clear(x0 + i * (x1 - x0) / steps, y0 + i * (y1 - y0) / steps);
 }
 
 std::string Labels::place(double x, double y, const std::string& text) {
