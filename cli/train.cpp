@@ -166,7 +166,8 @@ Device TrainCommand::device_for(const std::optional<Device>& named, const Task& 
                                 int64_t total) {
   if (!named) return choose_fastest(timed_model(run, task, data, total, resume), quiet, speeds);
   Device device = *named;
-  if (ranks.alone() && wants_any(run.device))
+  const bool cheap = run.text("quantize") != "file";  // else all weights would be read once more
+  if (cheap && ranks.alone() && wants_any(run.device))
     device.reason += faster_than(device, timed_model(run, task, data, total, resume));
   return device;
 }
