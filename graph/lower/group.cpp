@@ -80,13 +80,14 @@ class Scheduler {
     while (!ready_.empty()) {
       uint32_t head = ready_.begin()->node;
       uint32_t first = count_;
+      const std::vector<uint32_t> batch = batched_with(head);  // before a taken node makes those ready that read it
       take(head);
       uint32_t kind = TUTTI_CHAIN, reader = keys_[head].before;
       if (keys_[head].gradient) {
         if (ready_.contains(keys_[reader])) take(reader);
-      } else if (uint32_t next = find_batched(head); next != no_id) {
+      } else if (!batch.empty()) {
         kind = TUTTI_BATCH;
-        for (; next != no_id; next = find_batched(head)) take(next);
+        for (uint32_t k : batch) take(k);
       } else {
         Chain chain;
         extend(chain, head);
@@ -196,12 +197,15 @@ class Scheduler {
     return no_id;
   }
 
-  /// A ready update node with the same op and attributes over another tensor.
-  uint32_t find_batched(uint32_t head) const {
+  /// The other ready update nodes with the same op and attributes, over other tensors.
+  std::vector<uint32_t> batched_with(uint32_t head) const {
     const Node& h = node(head);
-    if (!h.op->elementwise() || h.phase != Phase::update || shape(head).empty()) return no_id;
+    if (!h.op->elementwise() || h.phase != Phase::update || shape(head).empty()) return {};
     auto it = ready_by_kind_.find(kind(head));
-    return it == ready_by_kind_.end() || it->second.empty() ? no_id : *it->second.begin();
+    if (it == ready_by_kind_.end()) return {};
+    std::vector<uint32_t> all(it->second.begin(), it->second.end());
+    std::erase(all, head);
+    return all;
   }
 
   const Graph& g_;

@@ -151,6 +151,26 @@ TEST(Group, BatchesTheOptimizer) {
   EXPECT_EQ(adam->count, 2u);
 }
 
+TEST(Group, NodesOfABatchAreIndependent) {
+  Graph g;
+  Graph::Scope scope(g, "update", Phase::update);
+  for (const char* name : {"a", "b"}) {  // equal ops that read each other's results
+    Value p = g.state(name, {DType::f32, {name[0] == 'a' ? 3 : 5}}), d = g.feed(std::string("d") + name, p.type());
+    g.set_state(name, p + d + d * p + d);
+  }
+  Grouped r = group(g);
+  verify(r.graph);
+  size_t batches = 0;
+  for (const TuttiGroup& batch : r.groups) {
+    if (batch.kind != TUTTI_BATCH) continue;
+    ++batches;
+    for (uint32_t k = batch.first; k < batch.first + batch.count; ++k)
+      for (ValueId i : r.graph.nodes()[k].inputs)
+        if (r.graph.info(i).role == Role::temp) EXPECT_LT(r.graph.info(i).producer, batch.first) << "node " << k;
+  }
+  EXPECT_EQ(batches, 4u);
+}
+
 TEST(Group, KeepsWhatTheGraphComputes) {
   Graph g;
   Value x = g.feed("x", {DType::f32, {4, 3}}), w = g.state("w", {DType::f32, {3, 5}});
