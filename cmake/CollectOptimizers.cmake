@@ -1,4 +1,4 @@
-# Writes OUT: includes FOLDER/*.h and makes the variant Optimizer of the structs that they declare ("struct TUTTI_API Name {"
+# Writes OUT: includes FOLDER/*.h and makes BuiltInOptimizers of the structs that they declare ("struct TUTTI_API Name {"
 # at the start of a line; any other struct or class fails the build). Run as a script: -DFOLDER=… -DOUT=…
 include("${CMAKE_CURRENT_LIST_DIR}/Collected.cmake")
 file(GLOB files "${FOLDER}/*.h")
@@ -16,12 +16,12 @@ endforeach()
 list(JOIN types ", " types)
 file(CONFIGURE OUTPUT "${OUT}" CONTENT "// Collected by the build from train/optimizers/.
 #pragma once
-#include <variant>
+#include <tuple>
 
 ${includes}
 namespace tutti {
 
-using Optimizer = std::variant<${types}>;
+using BuiltInOptimizers = std::tuple<${types}>;
 
 }  // namespace tutti
 " @ONLY)  # keeps the old time when nothing changed

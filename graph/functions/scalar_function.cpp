@@ -100,6 +100,18 @@ Values gradients_of(const ScalarFunction& f, const Values& inputs, const Values&
 
 }  // namespace
 
+Values elementwise_node(const std::string& name, const Values& inputs, const ScalarFunction& f) {
+  Graph scratch;
+  Values scalars;
+  for (const Value& x : inputs) scalars.push_back(scratch.feed(fmt::format("x{}", scalars.size()), {x.dtype(), {}}));
+  Values results = f(scalars);
+  if (results.empty()) throw invalid(fmt::format("op '{}' gives no value", name), "return one or more");
+  Ints code;
+  for (const TuttiInstr& i : expression_of(name, scratch, scalars, results).code)
+    code.insert(code.end(), {i.code, i.dtype, i.a, i.b, i.c});
+  return inputs[0].graph().add(elementwise_op, inputs, {{"code", code}});
+}
+
 Values elementwise(const std::string& name, const Values& inputs, const ScalarFunction& f) {
   if (inputs.empty()) throw invalid(fmt::format("op '{}' has no inputs", name), "give it one value or more");
   Values different;  // a value that is given twice has one gradient
@@ -120,17 +132,7 @@ Values elementwise(const std::string& name, const Values& inputs, const ScalarFu
     for (size_t k : place) given.push_back(x[k]);
     return f(given);
   };
-  Graph scratch;
-  Values scalars;
-  for (const Value& x : different) scalars.push_back(scratch.feed(fmt::format("x{}", scalars.size()), {x.dtype(), {}}));
-  Values results = of_different(scalars);
-  if (results.empty()) throw invalid(fmt::format("op '{}' gives no value", name), "return one or more");
-  Ints code;
-  for (const TuttiInstr& i : expression_of(name, scratch, scalars, results).code)
-    code.insert(code.end(), {i.code, i.dtype, i.a, i.b, i.c});
-  auto forward = [&](const Values& in) {
-    return Forwarded{in[0].graph().add(elementwise_op, in, {{"code", code}}), in};
-  };
+  auto forward = [&](const Values& in) { return Forwarded{elementwise_node(name, in, of_different), in}; };
   auto backward = [&](const Values& in, const Values& d) { return gradients_of(of_different, in, d); };
   return custom_vjp(name, different, forward, backward);
 }

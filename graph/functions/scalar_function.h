@@ -16,4 +16,7 @@ using ScalarFunction = std::function<Values(const Values& x)>;
 /// Error for ops that are not elementwise, and for values and arrays that are not among the inputs.
 TUTTI_API Values elementwise(const std::string& name, const Values& inputs, const ScalarFunction& f);
 
+/// The same of inputs that are all different, without a gradient; `f` is called once.
+TUTTI_API Values elementwise_node(const std::string& name, const Values& inputs, const ScalarFunction& f);
+
 }  // namespace tutti

@@ -10,12 +10,12 @@
 #include "data/dataset.h"
 #include "data/form.h"
 #include "fit.h"
+#include "optimizers.h"
 #include "python_builder.h"
 #include "summary.h"
 #include "train/run/fastest.h"
 #include "train/run/trainer.h"
 #include "train/run/trainer_option.h"
-#include "train/step/optimizer.h"
 #include "world.h"
 
 namespace tutti::python {
@@ -86,45 +86,6 @@ Task task_of(nb::object function, const std::string& description) {
       description);
 }
 
-Optimizer optimizer_of(const std::string& kind, const std::map<std::string, double>& given) {
-  Optimizer o = optimizer_named(kind);
-  std::vector<Hyperparameter> all = hyperparameters(o);
-  for (const auto& [key, x] : given) {
-    std::string option = key;
-    std::ranges::replace(option, '_', '-');
-    auto it = std::ranges::find_if(all, [&](const Hyperparameter& h) { return option == h.option; });
-    if (it == all.end()) {
-      std::string known;
-      for (const Hyperparameter& h : all) known += (known.empty() ? "" : ", ") + std::string(h.option);
-      throw invalid(fmt::format("{} has no hyperparameter '{}'", kind, key), "it has " + known);
-    }
-    if (it->flag)
-      *it->flag = x != 0;
-    else
-      *it->value = x;
-  }
-  check(o);
-  return o;
-}
-
-/// A Python function (graph, [(name, value)], gradients, lr, step) as the optimizer's update.
-UpdateFunction update_of(nb::object function) {
-  Callback f = callback(std::move(function));
-  return [f](Graph& g, const std::vector<nn::Parameter>& parameters, const Values& gradients, Value lr, Value step) {
-    WithGil gil;
-    GraphRef graph = lend(g);
-    struct TakeBack {
-      GraphRef& g;
-      ~TakeBack() { g->graph = nullptr; }
-    } take_back{graph};
-    std::vector<std::pair<std::string, PyValue>> named;
-    std::vector<PyValue> d;
-    for (const nn::Parameter& p : parameters) named.emplace_back(p.name, wrap(graph, g.latest(p.name)));
-    for (Value v : gradients) d.push_back(wrap(graph, v));
-    (*f)(graph, named, d, wrap(graph, lr), wrap(graph, step));
-  };
-}
-
 /// Options passed by the Python class, named as in TrainerOptions.
 TrainerOptions options_of(const nb::dict& d) {
   TrainerOptions o;
@@ -148,7 +109,8 @@ TrainerOptions options_of(const nb::dict& d) {
     o.device_options = nb::cast<std::map<std::string, std::string>>(d["device_options"]);
   if (d.contains("optimizer")) {
     auto [kind, given] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(d["optimizer"]);
-    o.optimizer = optimizer_of(kind, given);
+    o.optimizer =
+        d.contains("traced") ? traced_optimizer(kind, given, nb::borrow(d["traced"])) : optimizer_of(kind, given);
   }
   if (d.contains("update")) o.update = update_of(nb::borrow(d["update"]));
   if (d.contains("fallback")) o.fallback = fallback_named(nb::cast<std::string>(d["fallback"]));
@@ -312,22 +274,6 @@ void bind_tasks(nb::module_& m) {
       .def("__init__",
            [](Task* self, nb::object f, const std::string& d) { new (self) Task(task_of(std::move(f), d)); })
       .def("__repr__", &Task::describe);
-}
-
-void bind_optimizers(nb::module_& m) {
-  m.def("optimizers", [] {
-    nb::dict all;
-    for (Optimizer o : all_optimizers()) {
-      nb::dict values;
-      for (const Hyperparameter& h : hyperparameters(o)) {
-        std::string key = h.option;
-        std::ranges::replace(key, '-', '_');
-        values[key.c_str()] = h.flag ? nb::cast(*h.flag) : nb::cast(*h.value);
-      }
-      all[name(o).c_str()] = values;
-    }
-    return all;
-  });
 }
 
 static void bind_trainer_options(nb::module_& m) {

@@ -19,15 +19,16 @@ from tutti._core import Device, Graph, Outcome, Value
 from tutti.custom import custom_vjp, op
 from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.lengths import buckets
+from tutti.optimizers import optimizer, optimizers as _optimizers
 from tutti.ranks import World, world
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
-from tutti.trainer import Layer, Lora, Norms, ParameterGroup, Score, Summary, Trainer, optimizers as _optimizers
+from tutti.trainer import Layer, Lora, Norms, ParameterGroup, Score, Summary, Trainer
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Layer", "Lora", "NoMemoryError", "NotFiniteError",
            "Norms", "OutOfRangeError", "Outcome", "ParameterGroup", "Program", "Score", "Summary", "Trainer", "UnsupportedError", "Value", "World",
            "binary_classification", "buckets", "callbacks", "classification", "compile", "custom_vjp",
-           "devices", "from_torch", "gradients", "native", "nn", "op", "open_data", "ops", "optim", "outcome", "regression", "source",
+           "devices", "from_torch", "gradients", "native", "nn", "op", "open_data", "ops", "optim", "optimizer", "outcome", "regression", "source",
            "task", "value_and_grad", "world"]
 __version__ = _core.version
 _atexit.register(_core.leave_interpreter)

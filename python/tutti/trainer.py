@@ -13,34 +13,10 @@ from tutti import _core
 from tutti.callbacks import Callback
 from tutti.data import Data, Stream, as_array, source
 from tutti.errors import InvalidError
+from tutti.optimizers import Optimizer, optimizers
 from tutti.ranks import World, world
 from tutti.tables import History
 from tutti.tasks import predicting
-
-
-def _optimizer_class(name, defaults):
-    def __init__(self, **hyperparameters):
-        for key in hyperparameters:
-            if key not in defaults:
-                raise InvalidError(f"{name} has no hyperparameter '{key}'", "it has " + ", ".join(defaults))
-        self.hyperparameters = {**defaults, **hyperparameters}
-
-    def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.hyperparameters.items())})"
-
-    title = {"sgd": "SGD"}.get(name, "".join(part.capitalize() for part in name.split("_")))
-    doc = f"The optimizer {name}: " + ", ".join(f"{k}={v}" for k, v in defaults.items()) + "."
-    return title, type(title, (Optimizer,), {"__init__": __init__, "__repr__": __repr__, "__doc__": doc, "name": name})
-
-
-class Optimizer:
-    """Base class of the optimizers in tutti.optim."""
-
-    name = ""
-    hyperparameters: dict[str, float | bool] = {}
-
-
-optimizers = dict(_optimizer_class(name, defaults) for name, defaults in _core.optimizers().items())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +104,7 @@ class Trainer:
 
     device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them. "fastest": the first fit() times steps
                 on its arrays on every device, keeps the times, and trains on the fastest one
-    optimizer   one of tutti.optim
+    optimizer   one of tutti.optim, or of one's own: tutti.optimizer
     normalise   normalizes images to mean 0 and standard deviation 1 as the model's first step: "imagenet", "cifar10",
                 "mnist", "0.5:0.25", or (mean, std) of pixels in [0, 1], each a number or one per channel; stored in
                 checkpoints
@@ -158,7 +134,8 @@ class Trainer:
                  batches: str = "global", callbacks: Iterable[Callback] = (), alone: bool = False, **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
-            raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
+            raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim",
+                               "tutti.optim has " + ", ".join(optimizers) + "; tutti.optimizer makes others")
         known = (*(name for name, *_ in _core.trainer_options()), "device_options", "fallback")
         for key in options:
             if key not in known:
@@ -174,7 +151,7 @@ class Trainer:
             options["alone"] = True
         if self._local:
             options["local_batches"] = True
-        options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}
+        options |= optimizer._options()
         options["groups"] = [dataclasses.astuple(g) for g in groups]
         if isinstance(lora, Lora):
             options |= {"lora": lora.rank, "lora_alpha": float(lora.alpha), "lora_dropout": float(lora.dropout),

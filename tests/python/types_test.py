@@ -11,6 +11,8 @@ if importlib.util.find_spec("mypy") is None:
     sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 GOOD = """
+from collections.abc import MutableMapping
+
 import numpy as np
 import tutti
 from tutti import nn, ops
@@ -42,10 +44,16 @@ def same(x: tutti.Value) -> tutti.Value:
     return gate(x, x) if bool(x.shape) else x
 
 same.defvjp(lambda x: (x, None), lambda residuals, d: (d,))
+
+@tutti.optimizer
+def descent(p: tutti.Value, g: tutti.Value, state: MutableMapping[str, tutti.Value], step: tutti.Value, *, lr: float = 1e-3) -> tutti.Value:
+    return p - lr * g
+
+tutti.Trainer(tutti.classification(Net()), optimizer=descent(lr=1e-2))
 """
 BAD = ("nn.Linear('ten')", "ops.softmax(3, axis='last')", "ops.relu()", "ops.matmul(graph)", "tutti.devices().id", "score.loss",
        "tutti.Trainer(Net())", "trainer.evaluate(3)", "ops.no_such_op(3)", "program.run(3)", "graph.feed('x', 'f32')",
-       "tutti.op(3)", "tutti.custom_vjp(3)", "same.defvjp(3)")
+       "tutti.op(3)", "tutti.optimizer(3)", "tutti.custom_vjp(3)", "same.defvjp(3)")
 
 
 class Types(unittest.TestCase):

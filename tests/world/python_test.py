@@ -41,6 +41,18 @@ tell(t)
 """
 
 
+OWN = COMMON + """
+@tutti.optimizer
+def mine(p, g, state, step, *, lr=1e-2):
+    state["m"] = 0.9 * state["m"] + g + tutti.ops.sum(g * g)
+    return p - lr * state["m"] * OTHER
+t = tutti.Trainer(tutti.classification(model), "onednn", mine(), device_options={"threads": "1"}, seed=3, batch=16, reduce="ordered",
+                  accumulate=4 // world.size, shard="optimizer" if world.size > 1 else "none")
+t.fit(data, epochs=2)
+tell(t)
+"""
+
+
 class Python(ranks.Case):
     def script(self, count, text, *args):
         return self.finished(self.start((count, "-c", text, *args), command=[sys.executable]))
@@ -58,6 +70,13 @@ class Python(ranks.Case):
             self.assertEqual(four[key], one[key])
         self.assertLess(one["losses"][-1], one["losses"][0] / 2)
         self.assertTrue((self.folder / "best").exists())
+
+    def test_an_optimizer_of_ones_own_is_shared(self):
+        one, two = (self.run_of(n, OWN.replace("OTHER", "1")) for n in (1, 2))
+        self.assertEqual((two["hash"], two["losses"]), (one["hash"], one["losses"]))
+        code, _, err = self.script(2, OWN.replace("OTHER", 'tutti.ops.sum(p.graph.latest("0.weight"))'))
+        self.assertNotEqual(code, 0)
+        self.assertIn("optimizer 'mine': the update of '0.bias' uses '0.weight', but each rank updates only some", err)
 
     def test_batches_of_all_ranks(self):
         one, two = (self.run_of(n, STREAM) for n in (1, 2))

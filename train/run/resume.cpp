@@ -54,9 +54,13 @@ void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
   };
   tensor("seed", {DType::u32, {2}});
   double step = load_element(DType::i32, tensor("step", {DType::i32, {}}).bytes.data(), 0);
+  auto trained = checkpoint.metadata.find("optimizer");
+  const bool built_in =
+      trained == checkpoint.metadata.end() ||
+      std::ranges::any_of(all_optimizers(), [&](const auto& o) { return name(o) == trained->second; });
   expect(step >= 0, "step", step, "an integer >= 0");
   for (const auto& [name, t] : checkpoint.tensors) {
-    bool second_moment = name.starts_with("optimizer.v.");
+    bool second_moment = built_in && name.starts_with("optimizer.v.");  // what another keeps as v is its own
     bool scale = name == "loss_scale", count = is_loss_scaling(name) && !scale;
     if (scale) tensor("loss_scale", {DType::f32, {}});
     if (count) tensor(name.c_str(), {DType::i32, {}});

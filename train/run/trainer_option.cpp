@@ -409,6 +409,7 @@ void check(const TrainerOptions& o) {
   part_size(o.batch, parts_of(o), ranks_of(o));
   if (o.nan_check && ranks_of(o) > 1)
     throw invalid_option("nan-check", "", "is supported only without other ranks", "omit it, or run without mpiexec");
+  if (!o.update) check(o.optimizer);
 }
 
 }  // namespace tutti

@@ -295,7 +295,7 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
       parameters.push_back(b.parameters[k]);
       own.push_back(d[k]);
     }
-    apply_optimizer(g, options_.optimizer, parameters, own, lr, updates);
+    apply_optimizer(g, options_.optimizer, parameters, own, lr, updates, owned != nullptr);
   }
   if (options_.ema > 0) average(g, all, options_.ema, owned);
   if (scaler) scaler->finish();

@@ -27,13 +27,22 @@ struct Update {
   /// The gradient plus weight decay (L2 regularization).
   Value gradient(double weight_decay) const { return decay(weight_decay) == 0 ? d : d + decay(weight_decay) * p; }
 
-  /// The state "optimizer.WHICH.NAME", of the parameter's type.
-  Value moment(const char* which) const { return g.state(key(which), p.type(), StateRole::optimizer); }
+  /// The state "optimizer.WHICH.NAME", of the parameter's type, at first 0. Throws Error(invalid) for a WHICH that is
+  /// empty, has a dot, or is "average" (the averaged weights).
+  Value moment(const std::string& which) const { return g.state(key(which), p.type(), StateRole::optimizer); }
   void set_parameter(Value next) const { g.set_state(name, next); }
-  void set_moment(const char* which, Value next) const { g.set_state(key(which), next); }
+  void set_moment(const std::string& which, Value next) const {
+    moment(which);
+    g.set_state(key(which), next);
+  }
 
  private:
-  std::string key(const char* which) const { return fmt::format("optimizer.{}.{}", which, name); }
+  std::string key(const std::string& which) const {
+    if (which.empty() || which.find('.') != std::string::npos || which == "average")
+      throw invalid(fmt::format("'{}' is not a name of an optimizer's moment", which),
+                    "use a name without a dot, other than average");
+    return fmt::format("optimizer.{}.{}", which, name);
+  }
 };
 
 /// Throws Error(invalid) that names the option for a number outside [0, 1).
@@ -41,7 +50,8 @@ inline void check_share(const char* hyperparameter, double x) {
   if (!(x >= 0 && x < 1)) throw invalid_option(hyperparameter, x, "must be in [0, 1)");
 }
 
-/// One hyperparameter of an optimizer: its command-line option, documentation and value.
+/// One hyperparameter of an optimizer: its option, such as "weight-decay" (which a pattern of parameters may turn off),
+/// documentation and value.
 struct Hyperparameter {
   const char* option;
   const char* doc;
