@@ -69,7 +69,7 @@ class TUTTI_API Source {
 
  protected:
   Source() = default;
-  explicit Source(std::string name) : name(std::move(name)) {}
+  explicit Source(std::string called) : name(std::move(called)) {}
   Source(const Source&) = default;
   Source(Source&&) = default;
   Source& operator=(const Source&) = default;

@@ -30,7 +30,7 @@ TUTTI_API std::string decimal(double x);
 /// An error in the value of an option.
 class TUTTI_API OptionError : public Error {
  public:
-  OptionError(const Error& e, std::string_view option) : Error(e), option(option) {}
+  OptionError(const Error& e, std::string_view name) : Error(e), option(name) {}
   std::string option;  ///< its name, such as "clip-norm"
 };
 

@@ -25,8 +25,8 @@ enum class Code : int {
 /// What the public C++ API throws. `what()` names the thing and the expectation; `remedy` says what to do (may be "").
 class TUTTI_API Error : public std::runtime_error {
  public:
-  Error(Code code, const std::string& message, std::string remedy = {})
-      : std::runtime_error(message), code(code), remedy(std::move(remedy)) {}
+  Error(Code kind, const std::string& message, std::string advice = {})
+      : std::runtime_error(message), code(kind), remedy(std::move(advice)) {}
   Code code;
   std::string remedy;
 };

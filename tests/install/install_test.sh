@@ -40,6 +40,27 @@ echo "== a consumer"
 "$cmake" --build "$work/build" >"$work/log" || { tail -n 30 "$work/log"; exit 1; }
 "$work/build/consumer"
 
+echo "== the examples, with the warnings of a strict project"
+strict="-Wall -Wextra -Wshadow -Wconversion -Werror"
+"$cmake" -S "$here/../../examples" -B "$work/examples" -G Ninja -DCMAKE_BUILD_TYPE= -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_FLAGS="$strict" -DCMAKE_NO_SYSTEM_FROM_IMPORTED=ON >"$work/log" || { tail -n 30 "$work/log"; exit 1; }
+"$cmake" --build "$work/examples" >"$work/log" || { tail -n 30 "$work/log"; exit 1; }
+for file in "$here"/../../examples/*.cpp; do
+  [ -x "$work/examples/$(basename "$file" .cpp)" ] || { echo "not built: $file"; exit 1; }
+done
+cd "$work"
+examples/your_own_optimizer | tee log | grep -q "^epoch 3  loss 0.0" || { cat log; exit 1; }
+examples/streamed_data | tee log | grep -q "^epoch 3  loss 0.0" || { cat log; exit 1; }
+examples/predict | tee log | grep -q "^accuracy of the test set: 9" || { cat log; exit 1; }
+examples/train_in_a_thread | tee log | grep -q "^cancelled and saved" || { cat log; exit 1; }
+for other in g++ clang++; do
+  command -v $other >/dev/null || continue
+  for standard in 20 2b; do
+    # shellcheck disable=SC2086
+    $other -std=c++$standard $strict -fsyntax-only -I"$prefix/include" -I"$prefix/include/tutti" "$here/../../examples/your_own_optimizer.cpp"
+  done
+done
+
 echo "== a plugin"
 mkdir "$work/own"
 cp "$work/build/libempty.so" "$work/own"

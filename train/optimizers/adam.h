@@ -16,7 +16,7 @@ struct TUTTI_API Adam {
   std::vector<Hyperparameter> hyperparameters() { return adam_family::hyperparameters(*this); }
   /// Throws Error(invalid).
   void check() const { adam_family::check(*this); }
-  Values shared(Graph& g, Value lr, Value step) const { return adam_family::corrections(g, *this, lr, step); }
+  Values shared(Graph& g, Value rate, Value step) const { return adam_family::corrections(g, *this, rate, step); }
   void update(const Update& u) const { adam_family::update(u, adam_op, *this); }
 };
 
