@@ -72,5 +72,9 @@ configure_package_config_file(cmake/TuttiConfig.cmake.in "${PROJECT_BINARY_DIR}/
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TuttiConfig.cmake" "${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake"
               cmake/TuttiPlugin.cmake cmake/TuttiPlugin.map DESTINATION "${package}")
+file(RELATIVE_PATH from_pc "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" from_pc "${from_pc}")
+configure_file(cmake/tutti.pc.in "${PROJECT_BINARY_DIR}/tutti.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tutti.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(EXPORT TuttiTargets NAMESPACE Tutti:: DESTINATION "${package}")
 install(EXPORT TuttiKernelsTargets NAMESPACE Tutti:: DESTINATION "${package}")
