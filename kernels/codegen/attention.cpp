@@ -88,6 +88,7 @@ std::vector<int> bind(Kernel& k, const Target& t, const Attention& a, int inputs
     for (int n = 0; n < 2; ++n) buffers.push_back(next++);
   }
   k.set("DROPPED(e,b,h,i,j)", dropped);
+  if (a.dropout == 0) k.functions.clear();
   std::erase_if(k.params, [&](const Param& p) {
     return (p.name == "mask" && !a.mask) || ((p.name == "seed" || p.name == "step") && a.dropout == 0);
   });

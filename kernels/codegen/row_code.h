@@ -25,8 +25,8 @@ struct Division {
   /// Only if columns are folded: groups (per tile) that share the rows among them, each taking several in turn. Each
   /// gives one partial result per column; if there are several, a second kernel folds them.
   int64_t parts = 0;
-  /// Groups that share a row, whose elements they take in turn. If several, each stage of folds is a kernel, which stores
-  /// a partial result per group; the next one folds these.
+  /// Groups that share a row, whose elements they take in turn. If several, each stage of folds is a kernel, which
+  /// stores a partial result per group; the next one folds these.
   int64_t shares = 1;
 };
 /// None if the target has no kernel.

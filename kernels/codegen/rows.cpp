@@ -210,7 +210,8 @@ class RowWriter : RowCode {
                          step == 1 ? "" : fmt::format(" * {}", step));
     names_[i].clear();
     const Shape& s = strides_[input];
-    bool together = d_.lanes > 1 && step == 1 && p_.in[input].offset % d_.lanes == 0 && std::ranges::all_of(s, [&](int64_t n) { return n % d_.lanes == 0; });
+    bool together = d_.lanes > 1 && step == 1 && p_.in[input].offset % d_.lanes == 0 &&
+                    std::ranges::all_of(s, [&](int64_t n) { return n % d_.lanes == 0; });
     if (together) {
       text_ += load_lanes(t_, p, from, d_.lanes, to, names_[i]);
       return;
@@ -422,8 +423,7 @@ LaunchList shared_rows(const Target& t, const RowProgram& p, const RowCode& code
     k.elements = static_cast<uint64_t>(p.rows() * p.length);
     k.local = {static_cast<uint32_t>(d.span), 1, 1};
     for (size_t i = 0; i < ins; ++i) add_param(k, buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);
-    for (size_t i = 0; i < p.out.size(); ++i)
-      add_param(k, buffers, fmt::format("out{}v", i), p.out[i], true, ins + i);
+    for (size_t i = 0; i < p.out.size(); ++i) add_param(k, buffers, fmt::format("out{}v", i), p.out[i], true, ins + i);
     for (int s = 0; s <= stage && s < code.stages() - 1; ++s)
       add_param(k, buffers, fmt::format("partial{}", s), DType::f32, s == stage, all + static_cast<size_t>(s));
     RowWriter(t, p, d, k).write(stage);

@@ -93,8 +93,9 @@ LaunchList attention_grad(const NodeView& c) {
 }  // namespace
 
 std::vector<RenderEntry> attention_entries() {
-  return {{"portable attention", "attention", declines<attention>, attention, {.views = 3, .places = true}},
-          {"portable attention", "attention_grad", declines<attention_grad>, attention_grad, {.views = 4, .places = true}}};
+  return {
+      {"portable attention", "attention", declines<attention>, attention, {.views = 3, .places = true}},
+      {"portable attention", "attention_grad", declines<attention_grad>, attention_grad, {.views = 4, .places = true}}};
 }
 
 }  // namespace tutti::sdk

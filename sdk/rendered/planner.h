@@ -92,8 +92,8 @@ class Planner : Schedule {
   std::vector<std::pair<uint32_t, Fusion>> horizontal_group(uint32_t k);
   /// Plans one launch for the horizontal_group of node k, if any, such as an optimizer's many tensors.
   bool batch(uint32_t k, const char* entry);
-  /// Plans one launch for a chain and those behind it that are the same but for their tensors, if there are any: such as
-  /// an optimizer's updates by gradients that are cast first.
+  /// Plans one launch for a chain and those behind it that are the same but for their tensors, if there are any: such
+  /// as an optimizer's updates by gradients that are cast first.
   bool same_chains(const std::vector<uint32_t>& nodes, const Fusion& f, const char* entry);
   /// Whether `count` nodes from b on are of the same kind as those from a on, and can run now.
   bool alike(uint32_t a, uint32_t b, uint32_t count);

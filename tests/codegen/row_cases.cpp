@@ -209,7 +209,7 @@ std::vector<Case> row_cases() {
     all.push_back(columns(DType::bf16, 2, 36, folds));    // one group
     all.push_back(columns(DType::f32, 201, 33, folds));   // rows one by one
   }
-  all.push_back(channels(DType::f32, 6, 8, 16));      // in registers
+  all.push_back(channels(DType::f32, 6, 8, 16));  // in registers
   all.push_back(channels(DType::f32, 3, 5, 49));
   all.push_back(channels(DType::bf16, 30, 3, 256));   // in a loop
   all.push_back(channels(DType::f32, 50, 3, 15000));  // shared by several groups
