@@ -97,7 +97,7 @@ std::vector<int> bind(Kernel& k, const Target& t, const Attention& a, int inputs
 
 Kernel kernel_of(const char* name, const Attention& a) {
   Element t = element_of(a.dtype);
-  return portable(name, {{"T", t}, {"M", a.mask ? element_of(a.mask->dtype) : t}});
+  return portable(name, {{"T", t}, {"S", a.mask ? element_of(a.mask->dtype) : t}});
 }
 
 /// Sets where a result lies; a key head's are not shared.

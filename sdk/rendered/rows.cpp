@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint32_t most_nodes = 64, most_skipped = 16, look_ahead = 32;
 constexpr int64_t most_small = 1 << 16;  // elements of what runs before a program
+constexpr int64_t much = 1 << 20;        // elements of rows that are worth launches before it
 
 /// Tensors of `dims`, whose first `outer` dimensions number the rows. If `segment` is not 0, the rows are numbered by
 /// dimensions in the middle, as channels are, and the last ones make segments of rows.
@@ -95,7 +96,7 @@ class RowNodes {
   /// Returns whether there is a program; else nothing has changed.
   bool collect() {
     if (!find_space()) return false;
-    run_earlier();
+    if (space_.rows * space_.length >= much) run_earlier();
     if (s_.done_[first_]) return false;
     uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + 4 * most_nodes);
     for (uint32_t k = first_; k < end && nodes_.size() < most_nodes && skipped_ <= most_skipped; ++k) {
