@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu] [--mpi]
+usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--pages] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu] [--mpi]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, PCRE2, libpng, libjpeg, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
@@ -15,6 +15,7 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
                                ONNX's test cases
   --lint                       also clang-format 14, clang-tidy 14 and codespell (scripts/lint.sh)
   --docs                       also Doxygen (scripts/docs.sh)
+  --pages                      also Chromium and a font, for the tests that look at pages (Debian: Ubuntu's Chromium is a snap)
   --fuzz                       also clang 14 with libFuzzer and its sanitizers (scripts/fuzz.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
@@ -43,6 +44,7 @@ for arg in "$@"; do
     --run) tests=() ;;
     --lint) extra+=(clang-format-14 clang-tidy-14 codespell) ;;
     --docs) extra+=(doxygen) ;;
+    --pages) extra+=(chromium fonts-dejavu-core) ;;
     --fuzz) extra+=(clang-14 libclang-rt-14-dev) ;;
     --vulkan | --webgpu)
       extra+=(libvulkan-dev glslang-dev glslang-tools mesa-vulkan-drivers vulkan-validationlayers)

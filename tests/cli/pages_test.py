@@ -156,6 +156,6 @@ class Pages(harness.Case):
 
 if __name__ == "__main__":
     if not CHROMIUM:
-        print("no Chromium: apt install chromium")
+        print("no Chromium (scripts/deps.sh --pages)")
         sys.exit(77)
     unittest.main()
