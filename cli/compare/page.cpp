@@ -40,7 +40,8 @@ std::string table(const std::vector<RunRecord>& runs) {
 }  // namespace
 
 std::string page_of(const std::vector<RunRecord>& runs) {
-  std::string text = bench::page_head(fmt::format("Tutti: {} runs", runs.size()), ".scroll { overflow-x: auto; }");
+  std::string text = bench::page_head(fmt::format("Tutti: {} runs", runs.size()),
+                                      std::string(chart_style) + ".scroll { overflow-x: auto; }");
   text += fmt::format("<header><h1>{} runs</h1></header>\n<main>\n<section><h2>Results</h2>\n{}</section>\n",
                       runs.size(), table(runs));
   std::string charts = chart(runs, "training loss", false, [](const nlohmann::ordered_json& r, Curve& c) {
@@ -54,7 +55,9 @@ std::string page_of(const std::vector<RunRecord>& runs) {
       if (e.contains("test_loss") && e["test_loss"].is_number())
         c.add(e.value("step", int64_t{0}), e["test_loss"].get<double>());
   });
-  return text + fmt::format("<section><h2>Curves</h2>\n{}</section>\n</main></body></html>\n", charts);
+  return text +
+         fmt::format("<section><h2>Curves</h2>\n<div class=\"grid\">\n{}</div></section>\n</main></body></html>\n",
+                     charts);
 }
 
 }  // namespace tutti::cli

@@ -12,6 +12,7 @@ namespace tutti::cli {
 namespace {
 
 constexpr double width = 480, height = 260, left = 58, right = 12, top = 10, bottom = 36;
+constexpr size_t most_bands = 2;   // lines of a chart with bands: more would hide each other
 constexpr double digit_width = 8;  // at most, of the ticks' font
 constexpr double log_from = 30;    // logarithmic axis if max > log_from * min
 
@@ -82,10 +83,11 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
                        ValueScale scale) {
   double least = std::numeric_limits<double>::max(), most = std::numeric_limits<double>::lowest(), start = least,
          end = 0;
+  const bool with_bands = lines.size() <= most_bands;
   for (const Line& line : lines)
     for (const CurvePoint& p : shown(line) ? line.curve->points() : std::vector<CurvePoint>{}) {
-      least = std::min(least, p.low);
-      most = std::max(most, p.high);
+      least = std::min(least, with_bands ? p.low : p.mean());
+      most = std::max(most, with_bands ? p.high : p.mean());
       start = std::min(start, static_cast<double>(p.first));
       end = std::max(end, static_cast<double>(p.last));
     }
@@ -143,10 +145,12 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
     for (size_t k = points.size(); k-- > 0;)
       down += fmt::format("{:.1f},{:.1f} ", x(points[k].step()), y(points[k].low));
     bool bands = std::ranges::any_of(points, [](const CurvePoint& p) { return p.count > 1; });
-    if (bands && !lines[i].dots) text += fmt::format("<polygon class=\"band l{}\" points=\"{}{}\"/>\n", i, up, down);
+    if (bands && !lines[i].dots && with_bands)
+      text += fmt::format("<polygon class=\"band l{}\" points=\"{}{}\"/>\n", i, up, down);
     text += fmt::format("<polyline class=\"line l{}\" points=\"{}\"/>\n{}", i, middle, dots);
     if (lines.size() > 1)
-      key += fmt::format("<span class=\"l{}\">&#9632;</span> {} &#160; ", i, escape_xml(lines[i].name));
+      key += fmt::format("<span class=\"item\"><span class=\"l{}\">&#9632;</span> {}</span> ", i,
+                         escape_xml(lines[i].name));
   }
   return text + "</svg>\n" + (key.empty() ? "" : "<p class=\"key\">" + key + "</p>") + "</figure>\n";
 }

@@ -17,7 +17,6 @@ constexpr size_t matrix_classes = 32;  // larger matrices are not drawn
 constexpr size_t worst_pairs = 20, costliest = 25;
 
 constexpr std::string_view style = R"(
-svg .band { fill: currentColor; opacity: .22; } p.key { margin: .2em 0 0; font-size: .9em; }
 .verdict { font-size: 1.1em; color: var(--ink); white-space: pre-line; overflow-wrap: anywhere; }
 .numbers { display: flex; flex-wrap: wrap; gap: .6em; margin: 1em 0; }
 .numbers div { background: var(--panel); border: 1px solid var(--line); border-radius: .5em; padding: .5em 1em; }
@@ -271,7 +270,7 @@ std::string places(const RunPage& run) {
 
 std::string page(const RunPage& run) {
   std::string title = fmt::format("Tutti: {} on {}", text_of(run.result.at("model")), text_of(run.result.at("device")));
-  std::string text = bench::page_head(title, style);
+  std::string text = bench::page_head(title, std::string(chart_style) + std::string(style));
   text += "<header>" + header(run) + "</header>\n<main>\n" + numbers(run);
   text += section("Curves", "", curves(run));
   if (run.confusion) {

@@ -60,6 +60,10 @@ function look(doc, view, width) {
       }
     });
   }
+  for (const e of doc.querySelectorAll('svg polygon'))
+    if (Number(view.getComputedStyle(e).opacity) > 0.5) found.push('an area hides what lies behind it');
+  for (const e of doc.querySelectorAll('.key .item'))
+    if (e.getClientRects().length > 1) found.push(`a mark apart from its name: ${words(e)}`);
   for (const table of doc.querySelectorAll('table')) {
     const head = table.tHead && table.tHead.rows[0], row = table.tBodies[0] && table.tBodies[0].rows[0];
     if (!head || !row || head.cells.length !== row.cells.length) continue;
