@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,11 @@ const Table* find_table(const std::vector<Table>& tables, const std::string& nam
 }
 
 }  // namespace
+
+uint64_t Source::Identity::next() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
 
 Column Source::column(const std::string& wanted) const {
   std::vector<std::string> names;

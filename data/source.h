@@ -66,6 +66,9 @@ class TUTTI_API Source {
   Column column(const std::string& name) const;
   /// Bytes of all tables.
   uint64_t table_bytes() const;
+  /// Another number for every source of a process, also where one lies in the memory of an earlier one; assignment
+  /// changes it. Tells whether a device still has the source's tables.
+  uint64_t identity() const { return identity_.number; }
 
  protected:
   Source() = default;
@@ -74,6 +77,19 @@ class TUTTI_API Source {
   Source(Source&&) = default;
   Source& operator=(const Source&) = default;
   Source& operator=(Source&&) = default;
+
+ private:
+  struct TUTTI_API Identity {
+    Identity() = default;
+    Identity(const Identity&) {}
+    Identity& operator=(const Identity& other) {
+      if (this != &other) number = next();
+      return *this;
+    }
+    static uint64_t next();
+    uint64_t number = next();
+  };
+  Identity identity_;
 };
 
 /// The error of check_within for the integer x of that sample at `place` ("data set cats: label").

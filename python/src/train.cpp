@@ -370,29 +370,23 @@ void bind_trainer(nb::module_& m) {
           nb::arg("task"), nb::arg("device"), nb::arg("options"), nb::arg("set").none() = nb::none(),
           nb::arg("name") = "")
       .def("train", &train, nb::arg("set"), nb::arg("max_steps"), nb::keep_alive<1, 2>())
-      .def(
-          "evaluate",
-          [](PyTrainer& trainer, const Source& set) {
-            EvalResult r = trainer.use([&](Trainer& t) { return t.evaluate(set); });
-            return std::tuple(r.loss, r.metrics, r.samples);
-          },
-          nb::keep_alive<1, 2>())
+      .def("evaluate",
+           [](PyTrainer& trainer, const Source& set) {
+             EvalResult r = trainer.use([&](Trainer& t) { return t.evaluate(set); });
+             return std::tuple(r.loss, r.metrics, r.samples);
+           })
       .def("summary",
            [](PyTrainer& trainer, const Source& set) {
              return summary_of(trainer.use([&](Trainer& t) { return t.summary(set); }));
            })
-      .def(
-          "predict",
-          [](PyTrainer& trainer, const Source& set) {
-            return to_numpy(trainer.use([&](Trainer& t) { return t.predict(set); }));
-          },
-          nb::keep_alive<1, 2>())
-      .def(
-          "explain",
-          [](PyTrainer& trainer, const Source& set) {
-            return to_numpy(trainer.use([&](Trainer& t) { return t.explain(set); }));
-          },
-          nb::keep_alive<1, 2>())
+      .def("predict",
+           [](PyTrainer& trainer, const Source& set) {
+             return to_numpy(trainer.use([&](Trainer& t) { return t.predict(set); }));
+           })
+      .def("explain",
+           [](PyTrainer& trainer, const Source& set) {
+             return to_numpy(trainer.use([&](Trainer& t) { return t.explain(set); }));
+           })
       .def("save",
            [](PyTrainer& trainer, const std::string& path, const std::map<std::string, std::string>& metadata) {
              trainer.use([&](Trainer& t) { t.save(path, metadata); });

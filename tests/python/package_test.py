@@ -230,6 +230,22 @@ class Training(unittest.TestCase):
             with self.assertRaisesRegex(tutti.InvalidError, "no column 'input'"):
                 fresh.predict({"label": data["label"]})
 
+    def test_data_that_was_predicted_is_freed(self):
+        t = trainer()
+        t.fit(quadrants(), epochs=1)
+
+        def resident():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        def predict():
+            t.predict({"input": np.zeros((500_000, 2), np.float32)})  # 4 MB
+
+        predict()
+        before = resident()
+        for _ in range(20):
+            predict()
+        self.assertLess(resident() - before, 40e6)
+
     def test_the_history_is_a_table(self):
         history = trainer().fit(quadrants(), quadrants(seed=1), epochs=2)
         head, *rows = repr(history).splitlines()

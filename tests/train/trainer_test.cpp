@@ -91,6 +91,25 @@ TEST_P(TrainerTest, MemoryStaysOverManySteps) {
   EXPECT_LT(resident() - before, (int64_t{1} << 20) + 16 * steps);
 }
 
+TEST_P(TrainerTest, TheSetThatIsGivenIsRead) {
+  Trainer t(device, task(), options());
+  t.train(set().train);
+  data::Dataset other = set().test;  // of the same name and size
+  for (std::byte& b : other.samples.bytes) b = std::byte{0};
+  double first = t.evaluate(set().test).loss, zeros = t.evaluate(other).loss;
+  EXPECT_NE(first, zeros);
+  HostTensor of_zeros = t.predict(other);
+  EXPECT_EQ(t.evaluate(set().test).loss, first);  // the prediction put other tables on the device
+  EXPECT_NE(t.predict(set().test).bytes, of_zeros.bytes);
+  // Sets that follow each other in the same memory.
+  std::vector<double> losses;
+  for (bool changed : {false, true, false}) {
+    data::Dataset next = changed ? other : set().test;
+    losses.push_back(t.evaluate(next).loss);
+  }
+  EXPECT_EQ(losses, (std::vector<double>{first, zeros, first}));
+}
+
 TEST_P(TrainerTest, OnlySomeProgramsStayCompiled) {
   TrainerOptions fed = options();
   fed.resident_limit = 0;  // tables of resident sets stay on the device

@@ -97,9 +97,7 @@ void DeviceModel::declare(const ModelSignature& found) {
 }
 
 void DeviceModel::bind(const data::Source& set) {
-  std::vector<const void*> now = {&set};
-  for (const data::Table& t : set.tables()) now.push_back(t.data);
-  Bound binding{std::move(now), layout_of(set, fmt::format("{}.{}", set.name, set.size()), false)};
+  Bound binding{set.identity(), layout_of(set, fmt::format("{}.{}", set.name, set.size()), false)};
   // fast path: train() with few steps calls this each time
   if (std::ranges::find(bound_, binding) != bound_.end()) return;
   set.check();
@@ -222,6 +220,7 @@ std::unique_ptr<CompiledGraph> DeviceModel::replace_programs(const Graph& g, con
   for (auto& [key, p] : compiled_) p->step.reset();  // also where a call of train() holds it
   compiled_.clear();
   update_.reset();
+  uploaded_.clear();
   Program p{prepare(g), true, 0, form};
   upload(p, set);
   return std::move(p.step);
@@ -231,14 +230,14 @@ std::unique_ptr<CompiledGraph> DeviceModel::replace_programs(const Graph& g, con
 void DeviceModel::upload(Program& p, const data::Source& set) {
   const InputLayout& form = p.form;
   if (!form.resident) return;
-  std::vector<data::Table> tables = set.tables();
-  std::vector<const std::byte*> there;
-  for (const data::Table& t : tables) there.push_back(t.data);
-  if (p.uploaded == there) return;
-  for (const data::Table& t : tables)
-    if (states_.contains(form.table_state(t.name)))  // missing if the task reads no column of this table
-      runner.write(form.table_state(t.name), t.data, num_bytes(t.type));
-  p.uploaded = std::move(there);
+  for (const data::Table& t : set.tables()) {
+    const std::string state = form.table_state(t.name);
+    if (!states_.contains(state)) continue;  // the task reads no column of this table
+    uint64_t& holds = uploaded_[state];
+    if (holds == set.identity()) continue;
+    runner.write(state, t.data, num_bytes(t.type));
+    holds = set.identity();
+  }
 }
 
 data::LoadOptions DeviceModel::load_options(const Program& p, bool padding) const {

@@ -33,8 +33,7 @@ class DeviceModel {
     int64_t batch = 0;
     InputLayout form;
     std::vector<std::string> columns = {};  ///< columns fed with every batch
-    std::vector<const std::byte*> uploaded = {};
-    uint64_t used = 0;  ///< number of the last call of program() that returned it
+    uint64_t used = 0;                      ///< number of the last call of program() that returned it
   };
   /// How many programs stay compiled; of more, the least recently used ones are dropped.
   static constexpr size_t most_programs = 24;
@@ -126,7 +125,7 @@ class DeviceModel {
   };
   /// A data set, identified with its tables, that was checked against the model.
   struct Bound {
-    std::vector<const void*> set;
+    uint64_t set;  ///< Source::identity
     InputLayout form;
     bool operator==(const Bound&) const = default;
   };
@@ -157,8 +156,9 @@ class DeviceModel {
   /// Throws Error(invalid) if a column is standardised by other numbers than that of an earlier set.
   void expect_same_scales(const data::Source& set);
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> scales_;  // Column::mean and deviation
-  std::vector<Bound> bound_;            // the last two, for runs that alternate between training and evaluation
-  std::vector<std::string> elsewhere_;  // nodes that run on fallback devices, and on which one
+  std::map<std::string, uint64_t> uploaded_;  // per state of a table: the Source::identity of the set that it holds
+  std::vector<Bound> bound_;                  // the last two, for runs that alternate between training and evaluation
+  std::vector<std::string> elsewhere_;        // nodes that run on fallback devices, and on which one
   std::set<std::string> fallback_devices_;
   double compile_ms_ = 0;
   CostEstimate step_cost_;
