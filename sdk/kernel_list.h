@@ -33,7 +33,8 @@ struct Capabilities {
 /// An entry of the list. `NodeView` is the backend's view of a node, `Kernel` the type of its kernels.
 template <class NodeView, class Kernel>
 struct Entry {
-  const char* name;  ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch, no other effect
+  const char* name;  ///< "onednn matmul": shown by TUTTI_TRACE=dispatch and in profiles; bench/roofline knows "portable
+                     ///< attention"
   const char* op;    ///< the op that it runs; "*": any op
   MatchResult (*declines)(const NodeView&);  ///< "" accepts
   Kernel (*make)(const NodeView&);           ///< may be null if the planner handles the node itself

@@ -74,6 +74,8 @@ class Planner : Schedule {
   /// Where results of node k lie if a transpose of each reads it, or one concatenation of the transposes of all: in the
   /// memory of those, so that these nodes are no launches. They are finished.
   std::map<uint32_t, ResultPlace> place_results(uint32_t k, const std::string& name);
+  /// Whether a state has this value after the step.
+  bool is_state(uint32_t v) const;
   /// The only reader of a value that is no state, or NONE.
   uint32_t only_reader(uint32_t v) const;
   bool place_in_concat(const Node& n, const std::string& name, std::map<uint32_t, ResultPlace>& places);

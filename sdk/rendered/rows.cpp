@@ -241,7 +241,7 @@ class RowNodes {
       if (!made(v) && (s_.held_[v].empty() || (s_.views_.contains(v) && reduce_op(n.op)))) return false;
     std::map<uint32_t, Shape> reads;
     if (n.op == "reshape") {
-      if (!made(n.inputs[0]) || is_state(n.results[0])) return alias_of_held(k);
+      if (!made(n.inputs[0]) || s_.is_state(n.results[0])) return alias_of_held(k);
     } else if (n.elementwise() ? !takes_expression(k, reads) : !takes_reduction(n, reads)) {
       return false;
     }
@@ -384,10 +384,6 @@ class RowNodes {
     bool each_row = same_strides(s.first(first), none, leading) && same_strides(s.subspan(last), none, trailing) &&
                     same_strides(s.subspan(first, last - first), strides_of(rows), rows);
     return each_row ? std::optional(per_row()) : std::nullopt;
-  }
-
-  bool is_state(uint32_t v) const {
-    return std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
   }
 
   void enter(uint32_t k, const std::map<uint32_t, Shape>& reads) {

@@ -63,9 +63,8 @@ bool Planner::takes_view(uint32_t k, uint32_t v, const View& view) {
 
 bool Planner::read_by_passes(uint32_t v, const View& view, uint32_t first) {
   const Shape& shape = p_.type(v).shape;
-  bool state = std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
   // Fewer dimensions might be a bias, which a product reads.
-  if (state || num_elements(shape) == 0 || std::ranges::count_if(shape, [](int64_t n) { return n > 1; }) < 2)
+  if (is_state(v) || num_elements(shape) == 0 || std::ranges::count_if(shape, [](int64_t n) { return n > 1; }) < 2)
     return false;
   return std::ranges::all_of(readers_[v], [&](uint32_t k) {
     const Node& n = p_.nodes[k];
@@ -93,9 +92,12 @@ bool Planner::view(uint32_t k) {
   return true;
 }
 
+bool Planner::is_state(uint32_t v) const {
+  return std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
+}
+
 uint32_t Planner::only_reader(uint32_t v) const {
-  bool state = std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
-  if (v == TUTTI_NONE || state || readers_[v].size() != 1) return TUTTI_NONE;
+  if (v == TUTTI_NONE || is_state(v) || readers_[v].size() != 1) return TUTTI_NONE;
   const Node& n = p_.nodes[readers_[v][0]];
   bool plain = n.version == 1 && n.flags == 0 && n.unknown.empty() && n.results.size() == 1;
   return plain && n.results[0] != TUTTI_NONE ? readers_[v][0] : TUTTI_NONE;
@@ -164,11 +166,10 @@ bool Planner::place_in_concat(const Node& n, const std::string& name, std::map<u
 }
 
 bool Planner::place_in_transpose(uint32_t v, const std::string& name, std::map<uint32_t, ResultPlace>& places) {
-  bool state = std::ranges::any_of(p_.states, [&](const State& s) { return s.after == v; });
   uint32_t turn = TUTTI_NONE;
   for (uint32_t k : readers_[v])
     if (p_.nodes[k].op == "transpose" && turn == TUTTI_NONE) turn = k;
-  if (state || turn == TUTTI_NONE || p_.nodes[turn].results[0] == TUTTI_NONE) return false;
+  if (is_state(v) || turn == TUTTI_NONE || p_.nodes[turn].results[0] == TUTTI_NONE) return false;
   const Shape& shape = p_.type(v).shape;
   Ints perm = transpose_geometry(shape, p_.nodes[turn].attrs).perm;
   if (perm.back() + 1 != static_cast<int64_t>(perm.size())) return false;
