@@ -410,11 +410,8 @@ void remove_unused(Kernel& k, std::vector<int>& buffers) {
 LaunchList shared_rows(const Target& t, const RowProgram& p, const RowCode& code, const Division& d) {
   LaunchList list;
   size_t ins = p.in.size(), all = ins + p.out.size();
-  std::vector<int64_t> partials;
-  for (int stage = 0; stage < code.stages() - 1; ++stage) {
-    partials.push_back(d.shares * p.rows() * static_cast<int64_t>(code.folds_of(stage).size()));
-    list.scratch_bytes.push_back(4 * static_cast<uint64_t>(partials.back()));
-  }
+  for (int stage = 0; stage < code.stages() - 1; ++stage)
+    list.scratch_bytes.push_back(4 * static_cast<uint64_t>(d.shares * p.rows()) * code.folds_of(stage).size());
   for (int stage = 0; stage < code.stages(); ++stage) {
     Kernel k;
     std::vector<int> buffers;

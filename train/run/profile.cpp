@@ -14,7 +14,10 @@ namespace {
 class Attribution {
  public:
   Attribution(const TuttiProgram& program, const std::set<uint32_t>& heads)
-      : heads_(heads), head_(program.nodes.count, TUTTI_NONE), producer_(program.values.count, TUTTI_NONE) {
+      : heads_(heads),
+        head_(program.nodes.count, TUTTI_NONE),
+        producer_(program.values.count, TUTTI_NONE),
+        readers_(program.values.count) {
     for (uint32_t k = 0; k < program.nodes.count; ++k) nodes_.push_back(element_of<TuttiNode>(program.nodes, k));
     group_begin_.resize(nodes_.size(), TUTTI_NONE);
     for (uint32_t i = 0; i < program.groups.count; ++i) {
@@ -23,6 +26,7 @@ class Attribution {
     }
     for (uint32_t k = 0; k < nodes_.size(); ++k) {
       head_[k] = heads.contains(k) ? k : head_of(k);
+      for (uint32_t i = 0; i < nodes_[k].input_count; ++i) readers_[nodes_[k].inputs[i]].push_back(k);
       for (uint32_t r = 0; r < nodes_[k].result_count; ++r)
         if (uint32_t v = nodes_[k].results[r]; v != TUTTI_NONE) producer_[v] = k;
     }
@@ -65,10 +69,11 @@ class Attribution {
 
   uint32_t head_of_reader(uint32_t k) const {
     const TuttiNode& n = nodes_[k];
-    for (uint32_t reader = k + 1; reader < nodes_.size(); ++reader)
-      for (uint32_t r = 0; r < n.result_count; ++r)
-        if (n.results[r] != TUTTI_NONE && reads(reader, n.results[r]) && head_[reader] != TUTTI_NONE)
-          return head_[reader];
+    for (uint32_t r = 0; r < n.result_count; ++r) {
+      if (n.results[r] == TUTTI_NONE) continue;
+      for (uint32_t reader : readers_[n.results[r]])
+        if (head_[reader] != TUTTI_NONE) return head_[reader];
+    }
     return head_[k];
   }
 
@@ -104,6 +109,7 @@ class Attribution {
   const std::set<uint32_t>& heads_;
   std::vector<TuttiNode> nodes_;
   std::vector<uint32_t> head_, producer_, group_begin_;
+  std::vector<std::vector<uint32_t>> readers_;
 };
 
 double sum_seconds(const std::vector<KernelTime>& kernels) {
