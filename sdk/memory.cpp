@@ -142,6 +142,11 @@ void HostStates::write(const std::string& name, const void* from, size_t bytes) 
   if (bytes) std::memcpy(entry.buffer.data(), from, bytes);
 }
 
+void HostStates::forget(const std::string& name) {
+  find(name);
+  entries_.erase(name);
+}
+
 TuttiNativeState HostStates::native(const std::string& name) const {
   const Entry& entry = find(name);
   return {.size = sizeof(TuttiNativeState),

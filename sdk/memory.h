@@ -56,6 +56,7 @@ class HostStates {
   void write(const std::string& name, const void* from, size_t bytes);
   /// The state's memory in the form of TuttiNative.
   TuttiNativeState native(const std::string& name) const;
+  void forget(const std::string& name);
 
  private:
   struct Entry {

@@ -372,6 +372,17 @@ int32_t call_native(TuttiSession* session, const char* state, TuttiNativeState* 
   });
 }
 
+int32_t call_forget(TuttiSession* session, const char* state, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "forget", "the session");
+    need(state, "forget", "the state's name");
+    for (const auto& e : session->executables)
+      if (e->states.contains(state))
+        throw invalid(fmt::format("forget: an executable has the state '{}'", state), "release it first");
+    session->impl->forget(state);
+  });
+}
+
 void call_release(TuttiExecutable* executable) {
   if (!executable) return;
   fence(nullptr, [&] {
@@ -399,6 +410,10 @@ void Executable::connect(const Exchange&) {
 TuttiNativeState Session::native(const std::string& state) {
   throw Error(Code::declined, fmt::format("native access to the memory of state '{}' is not supported", state),
               "copy the state to the host instead");
+}
+
+void Session::forget(const std::string& state) {
+  throw Error(Code::declined, fmt::format("state '{}' stays until the session ends", state));
 }
 
 void Host::log(int level, const std::string& topic, const std::string& text) const {
@@ -430,6 +445,7 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
     static TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
     static TuttiProfile profile = {TUTTI_EXT_PROFILE, sizeof(TuttiProfile), 1, nullptr, call_times};
     static TuttiReady ready = {TUTTI_EXT_READY, sizeof(TuttiReady), 1, nullptr, call_watch};
+    static TuttiForget forget = {TUTTI_EXT_FORGET, sizeof(TuttiForget), 1, nullptr, call_forget};
     static TuttiExchange exchange = {TUTTI_EXT_EXCHANGE, sizeof(TuttiExchange), 1, nullptr, call_connect};
     const TuttiExt* more = nullptr;
     auto offer = [&](auto& extension) {
@@ -437,6 +453,7 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
       more = reinterpret_cast<const TuttiExt*>(&extension);
     };
     offer(native);
+    offer(forget);
     if (plugin->profiles()) offer(profile);
     if (plugin->reports_ready()) offer(ready);
     if (plugin->exchanges()) offer(exchange);

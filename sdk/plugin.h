@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/abi/tutti_exchange.h"
+#include "core/abi/tutti_forget.h"
 #include "core/abi/tutti_ready.h"
 #include "core/base/status.h"
 #include "sdk/program.h"
@@ -73,6 +74,8 @@ class Session {
   /// A state's memory in terms of the device's native API (TuttiNative), ordered after all runs so far. Throws
   /// Error(declined) unless overridden.
   virtual TuttiNativeState native(const std::string& state);
+  /// Frees a state that no executable has (TuttiForget). Throws Error(declined) unless overridden.
+  virtual void forget(const std::string& state);
 };
 
 /// A device listed by the plugin.

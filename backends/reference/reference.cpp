@@ -94,6 +94,7 @@ class ReferenceSession : public sdk::Session {
   void write(const std::string& state, const void* from, size_t bytes) override {
     shared_.states.write(state, from, bytes);
   }
+  void forget(const std::string& state) override { shared_.states.forget(state); }
 
  private:
   Shared shared_;

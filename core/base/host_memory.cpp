@@ -1,6 +1,9 @@
 #include "core/base/host_memory.h"
 
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <fstream>
@@ -75,6 +78,12 @@ uint64_t host_memory_total(const fs::path& root) {
   Cgroup groups = cgroup_of("memory", root);
   for (const fs::path& folder : groups.folders) total = std::min(total, Group(groups.version, folder, 0).limit);
   return total;
+}
+
+void return_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace tutti

@@ -17,4 +17,7 @@ uint64_t host_memory_left(const std::filesystem::path& root = "/");
 /// control groups. unknown_memory if the system does not report it.
 uint64_t host_memory_total(const std::filesystem::path& root = "/");
 
+/// Gives memory that the allocator keeps for later back to the system. Does nothing without glibc.
+void return_freed_memory();
+
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/abi/tutti_exchange.h"
+#include "core/abi/tutti_forget.h"
 #include "core/abi/tutti_ready.h"
 #include "core/base/option_text.h"
 #include "core/base/shape.h"
@@ -189,6 +190,19 @@ TuttiNativeState Session::native(const std::string& state) {
   call(fmt::format("native state '{}'", state),
        [&](TuttiError* e) { return extension.state(handle_, state.c_str(), &out, e); });
   return out;
+}
+
+bool Session::forget(const std::string& state) {
+  auto extension = find_extension<TuttiForget>(table_->extensions, TUTTI_EXT_FORGET);
+  if (!extension.forget) return false;
+  try {
+    call(fmt::format("forget state '{}'", state),
+         [&](TuttiError* e) { return extension.forget(handle_, state.c_str(), e); });
+  } catch (const Error& e) {
+    if (e.code == Code::declined) return false;
+    throw;
+  }
+  return true;
 }
 
 Executable::Executable(Session* session, TuttiExecutable* handle, TuttiMemory memory, std::vector<size_t> feed_bytes)

@@ -113,6 +113,8 @@ class TUTTI_API Session {
   /// A handle to the state in the device's own interface, valid until this session ends. Earlier runs are ordered
   /// before the caller's use of it. Throws Error(declined) if the device does not share its states.
   TuttiNativeState native(const std::string& state);
+  /// Frees a state that no executable has. False if the device keeps states until this session ends.
+  bool forget(const std::string& state);
 
  private:
   friend class Executable;

@@ -103,6 +103,11 @@ void DeviceStates::read(const std::string& name, void* to, size_t bytes) const {
   if (bytes) memory_.driver.read({entry.buffer.id(), 0, bytes}, to);
 }
 
+void DeviceStates::forget(const std::string& name) {
+  find(name);
+  entries_.erase(name);
+}
+
 void DeviceStates::write(const std::string& name, const void* from, size_t bytes) const {
   const Entry& entry = find(name, bytes);
   if (bytes) memory_.driver.write({entry.buffer.id(), 0, bytes}, from);

@@ -70,6 +70,7 @@ class DeviceStates {
   /// Copies whole states. Throws Error(invalid) for an unknown name or a wrong size.
   void read(const std::string& name, void* to, size_t bytes) const;
   void write(const std::string& name, const void* from, size_t bytes) const;
+  void forget(const std::string& name);
 
  private:
   struct Entry {

@@ -383,6 +383,7 @@ class RenderedSession : public Session {
   void write(const std::string& state, const void* from, size_t bytes) override {
     shared_.states.write(state, from, bytes);
   }
+  void forget(const std::string& state) override { shared_.states.forget(state); }
 
  private:
   /// The traits for programs with exact numerics.

@@ -15,6 +15,8 @@
 #include "data/files/checkpoint.h"
 #include "data/loader.h"
 #include "graph/eval.h"
+#include "graph/ops/add.h"
+#include "graph/ops/sum.h"
 #include "tests/train/devices.h"
 #include "tests/train/files.h"
 
@@ -111,23 +113,41 @@ TEST_P(TrainerTest, TheSetThatIsGivenIsRead) {
 }
 
 TEST_P(TrainerTest, OnlySomeProgramsStayCompiled) {
-  TrainerOptions fed = options();
-  fed.resident_limit = 0;  // tables of resident sets stay on the device
-  Trainer t(device, task(), fed);
-  t.train(set().train);
-  data::Dataset other = set().test;
-  auto evaluate = [&](int k) {
-    other.name = "set " + std::to_string(k);
-    return t.evaluate(other).loss;
-  };
-  const double loss = evaluate(0);
-  for (int k = 1; k < 30; ++k) evaluate(k);
-  const uint64_t planned = t.planned_bytes();
-  for (int k = 30; k < 60; ++k) EXPECT_EQ(evaluate(k), loss);
-  EXPECT_EQ(t.planned_bytes(), planned);
-  EXPECT_EQ(evaluate(0), loss);
-  t.train(set().train);  // its program was dropped, too
-  EXPECT_EQ(t.steps(), 20);
+  for (uint64_t resident : {uint64_t{0}, options().resident_limit}) {
+    TrainerOptions o = options();
+    o.resident_limit = resident;
+    Trainer t(device, task(), o);
+    t.train(set().train);
+    data::Dataset other = set().test;
+    auto evaluate = [&](int k) {
+      other.name = "set " + std::to_string(k);
+      t.predict(other);
+      return t.evaluate(other).loss;
+    };
+    const double loss = evaluate(0);
+    for (int k = 1; k < 30; ++k) evaluate(k);
+    const uint64_t planned = t.planned_bytes();
+    for (int k = 30; k < 60; ++k) EXPECT_EQ(evaluate(k), loss);
+    EXPECT_EQ(t.planned_bytes(), planned) << "resident up to " << resident;
+    EXPECT_EQ(evaluate(0), loss);
+    t.train(set().train);  // its program was dropped, too
+    EXPECT_EQ(t.steps(), 20);
+    t.check_memory();
+  }
+}
+
+TEST_P(TrainerTest, SetsOfOneNameAndSizeMayDifferInTheirColumns) {
+  Task sums([](nn::Builder& b, const Batch& batch) {
+    Value all = b.parameter("w", {}, {}) + sum(batch["x"]) + sum(batch["y"]);
+    return Outcome{.loss_sum = all, .weight = all.like(1.0)};
+  });
+  Trainer t(device, sums, {.batch = 2, .eval_batch = 2});
+  for (int64_t width : {1, 5, 3}) {
+    std::vector<float> ones(static_cast<size_t>(2 * width), 1.0F);
+    data::TensorSet one("set", {{"x", host_tensor(DType::f32, {2}, std::vector<float>{1, 1})},
+                                {"y", host_tensor(DType::f32, {2, width}, ones)}});
+    EXPECT_EQ(t.evaluate(one).loss, 2.0 + 2.0 * static_cast<double>(width));
+  }
 }
 
 TEST_P(TrainerTest, PiecesEqualTheWhole) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 
+#include "core/base/host_memory.h"
 #include "core/base/option_text.h"
 #include "core/world/world.h"
 #include "train/io/weights.h"
@@ -40,6 +41,15 @@ std::string constants_of(const InputLayout& form, const std::vector<double>& wei
   for (const data::Column& c : form.columns)
     if (!c.mean.empty()) all += fmt::format("{} {} {}", c.name, fmt::join(c.mean, " "), fmt::join(c.deviation, " "));
   return all.empty() ? "" : fmt::format(".{:x}", std::hash<std::string>()(all));
+}
+
+/// The states that only programs for this data set use.
+std::vector<std::string> own_states(const Graph& g) {
+  std::vector<std::string> own;
+  for (const State& s : g.states())
+    if (s.role == StateRole::data || s.name.starts_with("prediction.") || s.name.starts_with("explanation."))
+      own.push_back(s.name);
+  return own;
 }
 
 }  // namespace
@@ -97,7 +107,7 @@ void DeviceModel::declare(const ModelSignature& found) {
 }
 
 void DeviceModel::bind(const data::Source& set) {
-  Bound binding{set.identity(), layout_of(set, fmt::format("{}.{}", set.name, set.size()), false)};
+  Bound binding{set.identity(), layout_of(set, set.name, false)};
   // fast path: train() with few steps calls this each time
   if (std::ranges::find(bound_, binding) != bound_.end()) return;
   set.check();
@@ -157,14 +167,29 @@ InputLayout DeviceModel::form_for(const data::Source& set, bool training) {
 
 void DeviceModel::drop_oldest() {
   if (compiled_.size() < most_programs) return;
-  compiled_.erase(std::ranges::min_element(compiled_, {}, [](const auto& entry) { return entry.second->used; }));
+  auto oldest = compiled_.end();  // of those that nobody holds
+  for (auto it = compiled_.begin(); it != compiled_.end(); ++it)
+    if (it->second.use_count() == 1 && (oldest == compiled_.end() || it->second->used < oldest->second->used))
+      oldest = it;
+  if (oldest == compiled_.end()) return;
+  const std::vector<std::string> own = std::move(oldest->second->own);
+  compiled_.erase(oldest);
+  for (const std::string& state : own) {
+    auto has = [&](const auto& entry) {
+      return std::ranges::find(entry.second->own, state) != entry.second->own.end();
+    };
+    if (std::ranges::any_of(compiled_, has) || !runner.forget(state)) continue;
+    states_.erase(state);
+    uploaded_.erase(state);
+  }
+  return_freed_memory();  // else a process that compiles many programs grows by what the allocator keeps
 }
 
 std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data::Source& set, int64_t batch) {
   bool training = kind == Kind::training;
   InputLayout form = intended_form(set, training);
   const std::vector<double> weights = training ? class_weights(options_, set) : std::vector<double>{};
-  std::string key = fmt::format("{}.{}{}{}", form.name, batch,
+  std::string key = fmt::format("{}.{}{}{}", form.key(), batch,
                                 kind == Kind::prediction    ? ".prediction"
                                 : kind == Kind::explanation ? ".explanation"
                                                             : "",
@@ -196,6 +221,7 @@ std::shared_ptr<DeviceModel::Program> DeviceModel::program(Kind kind, const data
                                              .batch = batch,
                                              .form = std::move(form),
                                              .columns = std::move(columns),
+                                             .own = own_states(g),
                                              .used = uses_});
   connect(*this, *p->step, g);
   if (training) step_cost_ = p->step->cost();

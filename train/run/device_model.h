@@ -33,9 +33,10 @@ class DeviceModel {
     int64_t batch = 0;
     InputLayout form;
     std::vector<std::string> columns = {};  ///< columns fed with every batch
+    std::vector<std::string> own = {};      ///< states that hold nothing when no program has them: tables, outputs
     uint64_t used = 0;                      ///< number of the last call of program() that returned it
   };
-  /// How many programs stay compiled; of more, the least recently used ones are dropped.
+  /// How many programs stay compiled; of more, the least recently used ones are dropped, and their own states freed.
   static constexpr size_t most_programs = 24;
 
   /// `options` must outlive the model; their seed is read when the first program is prepared.

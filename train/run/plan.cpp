@@ -136,10 +136,7 @@ InputLayout form_of_set(const data::Source& set, const char* kind, const Device&
   std::vector<data::Column> columns = set.columns();
   bool tables = std::ranges::all_of(columns, [](const data::Column& c) { return !c.table.empty(); });
   bool resident = tables && bytes <= resident_limit && (memory == 0 || bytes <= memory / 4);
-  // with the number of samples, because sets of different size may have the same name
-  TensorType all = columns.at(0).type;
-  all.shape.insert(all.shape.begin(), set.size());
-  return layout_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
+  return layout_of(set, fmt::format("{}.{}", kind, set.name), resident);
 }
 
 std::vector<double> class_weights(const TrainerOptions& o, const data::Source& set) {

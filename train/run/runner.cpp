@@ -285,6 +285,17 @@ void Runner::wait(uint64_t ticket) { places_[0]->session.wait(ticket); }
 void Runner::read(const std::string& state, void* to, size_t bytes) { home(state).read(state, to, bytes); }
 void Runner::write(const std::string& state, const void* from, size_t bytes) { home(state).write(state, from, bytes); }
 
+bool Runner::forget(const std::string& state) {
+  auto at = homes_.find(state);
+  Place& place = *places_[at == homes_.end() ? 0 : at->second];
+  const uint64_t used = place.session.used_bytes();
+  if (!place.session.forget(state)) return false;
+  place.planned -= used - place.session.used_bytes();
+  homes_.erase(state);
+  states_.erase(state);
+  return true;
+}
+
 uint64_t Runner::peak_bytes() {
   uint64_t bytes = 0;
   for (const auto& p : places_) bytes += p->session.peak_bytes();

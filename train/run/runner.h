@@ -111,6 +111,8 @@ class TUTTI_API Runner {
   void write(const std::string& state, const HostView& value);
   /// A state's type and device memory (see Session::native). Throws Error like read(), and Error(declined).
   std::pair<TensorType, TuttiNativeState> native(const std::string& state);
+  /// Frees a state that no compiled graph has. False if the device keeps states as long as the runner.
+  bool forget(const std::string& state);
   uint64_t peak_bytes();           ///< counted by the plugins
   uint64_t planned_bytes() const;  ///< peak over all prepared graphs
   /// Throws Error(internal) that names a plugin whose memory use differs from its plan. Graphs must have been prepared

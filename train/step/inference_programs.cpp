@@ -28,7 +28,7 @@ Outcome outcome_of(const Task& task, nn::Builder& b, const Batch& batch) {
 }
 
 std::string Programs::explanation_state(const InputLayout& form, int64_t batch) {
-  return fmt::format("explanation.{}.{}", form.name, batch);
+  return fmt::format("explanation.{}.{}", form.key(), batch);
 }
 
 Graph Programs::explanation(const InputLayout& form, int64_t batch_size) const {

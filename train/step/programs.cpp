@@ -420,7 +420,7 @@ Graph Programs::evaluation(const InputLayout& form, int64_t batch_size) const {
 }
 
 std::string Programs::prediction_state(const InputLayout& form, int64_t batch) {
-  return fmt::format("prediction.{}.{}", form.name, batch);
+  return fmt::format("prediction.{}.{}", form.key(), batch);
 }
 
 Graph Programs::prediction(const InputLayout& form, int64_t batch_size) const {

@@ -4,7 +4,7 @@
 // States: parameters and buffers of the model; "optimizer.*"; "accumulated.*" (0 between steps); "step" (i32, steps
 // done); "seed" (u32[2]); "losses" and "gradient_norms" (rings); the states of loss scaling (f16, see
 // train/step/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and "eval.NAME.count" per metric (sums over
-// the evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (see
+// the evaluated batches); "data.NAME.TABLE.TYPE"; "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (see
 // train/run/nan_check.h).
 #pragma once
 #include <functional>

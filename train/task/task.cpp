@@ -49,6 +49,20 @@ InputLayout layout_of(const data::Source& source, const std::string& name, bool 
   return form;
 }
 
+std::string InputLayout::table_state(const std::string& table) const {
+  return fmt::format("data.{}.{}.{}", name, table, to_string(tables.at(table)));
+}
+
+std::string InputLayout::key() const {
+  std::string text = name;
+  for (const data::Column& c : columns) {
+    text += fmt::format(".{} {} {}", c.name, to_string(c.type), c.classes);
+    if (resident && !c.table.empty())
+      text += fmt::format(" {} {} {} {}", table_state(c.table), c.window, c.stride, c.offset);
+  }
+  return text;
+}
+
 Batch::Batch(Graph& graph, const InputLayout& form, int64_t size, bool partial)
     : graph_(graph), form_(form), size_(size) {
   if (form.resident) indices_ = graph.feed("indices", {DType::i32, {size}});
@@ -64,10 +78,7 @@ const data::Column& Batch::column(const std::string& wanted) const {
   throw invalid(fmt::format("the data has no column '{}'", wanted), "its columns are " + alternatives(names));
 }
 
-std::string Batch::data_name() const {
-  // the last part of the name is the number of samples
-  return "data set " + form_.name.substr(0, form_.name.rfind('.'));
-}
+std::string Batch::data_name() const { return "data set " + form_.name; }
 
 const std::vector<double>& Batch::class_weights() const {
   weighed_ = true;

@@ -33,13 +33,15 @@ struct TUTTI_API Outcome {
 /// Describes how a program reads the columns of a data set: from tables on the device (resident), or as feeds with
 /// every batch.
 struct TUTTI_API InputLayout {
-  std::string name;  ///< part of the names of the tables' states: "data.NAME.TABLE"
+  std::string name;  ///< part of the names of the tables' states: "data.NAME.TABLE.TYPE"
   std::vector<data::Column> columns;
   std::map<std::string, TensorType> tables;
   bool resident = true;
   std::vector<double> class_weights = {};  ///< of a training sample's loss, by its label; empty: none
   bool operator==(const InputLayout&) const = default;
-  std::string table_state(const std::string& table) const { return "data." + name + "." + table; }
+  std::string table_state(const std::string& table) const;
+  /// Differs between layouts that need different programs; class weights and standardisation aside.
+  std::string key() const;
 };
 /// The layout of a source.
 TUTTI_API InputLayout layout_of(const data::Source& source, const std::string& name, bool resident);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "core/abi/tutti_forget.h"
 #include "core/base/little_memory.h"
 #include "core/base/text.h"
 #include "verify/conformance/programs.h"
@@ -54,6 +55,30 @@ void release(PluginUnderTest& plugin, Findings& f) {
     s.table().release(x);
     expect(f, "in use after releasing it again", s.used(), base + first.state);
   }
+}
+
+void forgotten(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
+  const auto extension = find_extension<TuttiForget>(s.table().extensions, TUTTI_EXT_FORGET);
+  if (!extension.forget) throw Unsupported("the plugin has no extension tutti.forget");
+  SmallProgram p(1000), larger(2000);
+  const uint64_t base = s.used();
+  auto forget = [&](TuttiError* e) { return extension.forget(s.get(), "s", e); };
+  {
+    SmallRun r(s, p.get(), p.size());
+    s.wait(r.enqueue(0));
+    refuse(f, "forget of the state of an executable", {TUTTI_INVALID, TUTTI_DECLINED}, forget);
+    s.table().release(r.get());
+  }
+  const Answer a = ask(f, "forget", forget);
+  if (a.code == TUTTI_DECLINED) throw Unsupported(a.message);
+  if (a.code != TUTTI_OK) throw Failure(fmt::format("forget: {} ({})", code_name(a.code), a.message));
+  expect(f, "in use after the state was freed", s.used(), base);
+  refuse(f, "forget of a state that was freed", {TUTTI_INVALID}, forget);
+  SmallRun again(s, larger.get(), larger.size());
+  expect(f, "in use after the name was declared with another size", s.used(), base + total(again.memory()));
+  s.wait(again.enqueue(1));
+  again.verify(f, "after the state of another type was freed");
 }
 
 void unprepared(PluginUnderTest& plugin, Findings& f) {
@@ -205,6 +230,7 @@ Checks memory_checks() {
   return {
       {"memory.reported", "prepare allocates exactly what compile reported, runs allocate nothing", reported},
       {"memory.release", "release gives everything but the state back; known state is not counted again", release},
+      {"memory.forgotten", "tutti.forget gives the memory of a state back; its name can be declared again", forgotten},
       {"memory.unprepared", "compile keeps no memory of its own", unprepared},
       {"memory.exhausted", "what does not fit is TUTTI_NO_MEMORY, and the session can still be used", exhausted},
       {"memory.reopened", "a new session starts from nothing", reopened},

@@ -25,6 +25,7 @@ constexpr FaultDoc all_faults[] = {
     {"hang", "the first run never returns"},
     {"lost", "the device is gone after the first run"},
     {"leak", "release gives nothing back"},
+    {"keep_states", "forget frees nothing"},
     {"leak_memory", "release counts memory as given back, but keeps as much"},
     {"nondeterministic", "the last bit of a state differs from session to session"},
     {"shared", "all sessions have one state"},

@@ -25,6 +25,7 @@ EXPECTED = {
     "hang": ("run.result", "run.result", "did not return within 2 s"),
     "lost": ("run.result", "run.result", "TUTTI_DEVICE_LOST: the device is gone"),
     "leak": ("memory.*", "memory.release", "in use after release"),
+    "keep_states": ("memory.forgotten", "memory.forgotten", "in use after the state was freed"),
     "leak_memory": ("memory.*", "memory.returned", "the process grows by"),
     "nondeterministic": ("model.same_mlp", "model.same_mlp", "differ in state"),
     "shared": ("memory.*", "memory.reopened", "in use in a new session"),

@@ -81,7 +81,7 @@ class Conformance(harness.Case):
 
     def test_list(self):
         lines = self.done("conformance", "--list", "--only", "memory.*").stdout.splitlines()
-        self.assertEqual(len(lines), 10)
+        self.assertEqual(len(lines), 11)
         self.assertTrue(lines[0].startswith("memory.reported "))
         checks = self.json("conformance", "--list", "--only", "memory.*")["checks"]
         self.assertEqual([c["id"] for c in checks], [line.split()[0] for line in lines])

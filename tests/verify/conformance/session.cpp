@@ -235,6 +235,11 @@ class MockSession : public sdk::Session {
     if (!on("any_ticket")) shared_->inner->wait(ticket, timeout_ns);
   }
 
+  void forget(const std::string& state) override {
+    refuse_if_poisoned();
+    if (!on("keep_states")) shared_->inner->forget(state);
+  }
+
   void usage(uint64_t& now, uint64_t& peak) override {
     shared_->inner->usage(now, peak);
     now += shared_->leaked;
