@@ -73,7 +73,7 @@ std::string first_lines(const std::string& text, int count) {
 std::string Driver::options_of(const sdk::KernelSource& source) const {
   std::string options = "-cl-std=CL1.2 -w";  // -w: some compilers print the number of warnings
   if (!source.denormals) options += " -cl-denorms-are-zero";
-  if (source.exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (source.exact && traits_.rounded_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   return options;
 }
 

@@ -134,8 +134,8 @@ void fill_traits(Found& f, sdk::Limits& limits) {
   cl_uint bits = device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>();
   limits.at_least("CL_DEVICE_MEM_BASE_ADDR_ALIGN", bits);
   t.alignment = std::bit_ceil(std::max(64u, bits / 8));
-  f.correctly_rounded = (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
-  limits.feature("CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT", f.correctly_rounded);
+  f.traits.rounded_division = (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  limits.feature("CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT", f.traits.rounded_division);
   // Kernels are OpenCL C 1.2, use no images and compute f16 in f32; times have the resolution that they have.
   limits.unused(
       {"CL_DEVICE_VERSION", "CL_DEVICE_IMAGE_SUPPORT", "CL_DEVICE_PROFILING_TIMER_RESOLUTION", "cl_khr_fp16"});

@@ -16,7 +16,6 @@ struct Found {
   cl::Device device;
   sdk::Device info;
   sdk::Traits traits;              ///< for kernels and cache keys
-  bool correctly_rounded = false;  ///< offers correctly rounded division and square root
 };
 
 /// Receives a level (0: error, 1: warning, 2: info) and a text.

@@ -34,7 +34,6 @@ void Driver::alive() const {
 Driver::Driver(const Found& found, const sdk::Host& host) : host_(host), name_(found.info.name), device_(found.device) {
   call("opening the device", [&] {
     traits_ = found.traits;
-    correctly_rounded_ = found.correctly_rounded;
     caches_itself_ = caches_itself(found.platform);
     context_ = cl::Context(device_);
     queue_ = cl::CommandQueue(context_, device_);

@@ -138,7 +138,6 @@ class Driver : public sdk::Driver {
   cl::CommandQueue timing_;                                  // null until a timed sequence is submitted
   std::shared_ptr<const CommandBufferApi> command_buffers_;  // null: unsupported
   sdk::Traits traits_;
-  bool correctly_rounded_ = false;
   bool caches_itself_ = false;  // the driver has its own cache, and would recompile to return a binary
   std::map<std::string, cl::Program> cached_programs_;  // by key in the host's cache; null: refused by the driver
   std::string lost_;                                    // why the device is lost, or ""

@@ -137,10 +137,10 @@ class Writer {
   }
 
   std::string divide(const std::string& a, const std::string& b) const {
-    return exact_ ? apply(l_.divide, a, b) : fmt::format("{} / {}", a, b);
+    return exact_ && !t_.rounded_division ? apply(l_.divide, a, b) : fmt::format("{} / {}", a, b);
   }
   std::string root(const std::string& a) const {
-    if (!exact_) return call("sqrt", a, false);
+    if (!exact_ || t_.rounded_division) return call("sqrt", a, false);
     return fill(l_.root, {{"a", a}});
   }
 

@@ -17,7 +17,7 @@ namespace {
 
 /// OVER(a, b) of math.k: the quotient, correctly rounded for exact numerics.
 std::string over_text(const Target& t) {
-  return t.exact ? fill(t.language->divide, {{"a", "a"}, {"b", "b"}}) : "(a) / (b)";
+  return t.exact && !t.rounded_division ? fill(t.language->divide, {{"a", "a"}, {"b", "b"}}) : "(a) / (b)";
 }
 
 /// The functions of kernels/portable/math.k that a text calls directly or indirectly, in file order. Paragraphs of the

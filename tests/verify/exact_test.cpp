@@ -67,6 +67,22 @@ TEST(Exact, SumsFollowThePage) {
   for (const Device& d : devices) EXPECT_EQ(run_exact(g, d, {{"x", host_tensor(DType::f32, {n}, x)}})[0], y) << d.id;
 }
 
+/// 0 / 0 has the sign bit on x86, and +NaN elsewhere; a NaN of the input keeps its bits in some operations.
+TEST(Exact, ANanIsReadWithTheSameBits) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {4}});
+  g.set_state("y", x / x);
+  const float nan = std::bit_cast<float>(0xffc12345u), inf = std::bit_cast<float>(0x7f800000u);
+  HostTensors in = {{"x", host_tensor(DType::f32, {4}, std::vector<float>{0, nan, inf, 2})}};
+  std::vector<Device> devices = test::devices_under_test();
+  devices.push_back(reference());
+  for (const Device& d : devices) {
+    std::vector<float> y = run_exact(g, d, in);
+    for (size_t k = 0; k < 3; ++k) EXPECT_EQ(std::bit_cast<uint32_t>(y[k]), 0x7fc00000u) << d.id << " " << k;
+    EXPECT_EQ(y[3], 1);
+  }
+}
+
 TEST(Exact, EveryDeviceProvesItself) {
   for (const Device& d : test::devices_under_test())  // software devices compile for a minute: Exact.devices
     if (d.kind != DeviceKind::software) EXPECT_NO_THROW(prove_exact(d, {})) << d.id;

@@ -102,7 +102,7 @@ class TUTTI_API Runner {
   std::unique_ptr<CompiledGraph> compile(const Graph& g, Profiler* profiler = nullptr);
   /// Waits until the run is done.
   void wait(uint64_t ticket);
-  /// Copies a whole state from or to the device that holds it.
+  /// Copies a whole state from or to the device that holds it. With exact numerics a NaN is read as 0x7fc00000.
   void read(const std::string& state, void* to, size_t bytes);
   void write(const std::string& state, const void* from, size_t bytes);
   /// The same with tensors. Throws Error for a state unknown to all compiled graphs, and for another type.
