@@ -52,6 +52,31 @@ t.fit(data, epochs=2)
 tell(t)
 """
 
+DIVIDED = COMMON + """
+model = tutti.nn.Sequential(tutti.nn.Linear(128), tutti.nn.ReLU(), tutti.nn.Linear(32), tutti.nn.Linear(4))
+t = trainer(accumulate=4 // world.size, reduce="ordered", shard="all" if world.size > 1 else "none")
+history = t.fit(data, data, epochs=2, checkpoint="best" + str(world.size))
+def told(f):
+    try:
+        f()
+    except tutti.Error as e:
+        return str(e)
+tell(t, score=[e["validation_loss"] for e in history], evaluated=t.evaluate(data).loss, predicted=told(lambda: t.predict(data)))
+"""
+# Rank 1 alone asks for the end; each rank tells its steps by a file.
+STOPPED = COMMON + """
+class Stop(tutti.callbacks.Callback):
+    def on_step(self, trainer, step, values):
+        if world.rank == 1 and step == 4:
+            trainer.stop()
+t = trainer(callbacks=[Stop()])
+given = [{k: v[i:i + 16] for k, v in data.items()} for i in range(0, 96, 16)] if "stream" in sys.argv else data
+t.fit(given, epochs=100)
+first = len(t.losses)
+t.fit(given, steps=2)
+open(f"rank{world.rank}", "w").write(f"{first} {t.steps} {t._core.state_hash}")
+"""
+
 
 class Python(ranks.Case):
     def script(self, count, text, *args):
@@ -70,6 +95,24 @@ class Python(ranks.Case):
             self.assertEqual(four[key], one[key])
         self.assertLess(one["losses"][-1], one["losses"][0] / 2)
         self.assertTrue((self.folder / "best").exists())
+
+    def test_divided_parameters(self):
+        one, two = (self.run_of(n, DIVIDED) for n in (1, 2))
+        for key in ("hash", "losses", "score", "evaluated"):
+            self.assertEqual(two[key], one[key], key)
+        self.assertEqual(ranks.tensor(self.folder / "best2", "0.weight"), ranks.tensor(self.folder / "best1", "0.weight"))
+        self.assertIsNone(one["predicted"])
+        self.assertIn("only some of the parameters", two["predicted"])
+
+    def test_stop_on_one_rank_ends_the_fit_of_all(self):
+        for how in ("arrays", "stream"):
+            code, _, err = self.script(2, STOPPED, how)
+            self.assertEqual(code, 0, err)
+            told = [(self.folder / f"rank{r}").read_text() for r in (0, 1)]
+            self.assertEqual(told[0], told[1], how)
+            first, steps, _ = told[0].split()
+            self.assertIn(int(first), range(4, 12), how)
+            self.assertEqual(int(steps), int(first) + 2, how)
 
     def test_an_optimizer_of_ones_own_is_shared(self):
         one, two = (self.run_of(n, OWN.replace("OTHER", "1")) for n in (1, 2))
