@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define TUTTI_WORLD_ABI 1u
+#define TUTTI_WORLD_ABI 2u /* 2: REDUCE and GATHER */
 
 /* What one transfer does; `bytes` is what one rank contributes, of ALL_TO_ALL one of its blocks. */
 enum {
@@ -18,7 +18,9 @@ enum {
   TUTTI_ALL_TO_ALL = 3, /* block r of `from` goes to rank r; block r of `to` comes from it */
   TUTTI_BROADCAST = 4,  /* `to` of every rank is that of rank `peer` */
   TUTTI_SEND = 5,       /* `from` goes to rank `peer` */
-  TUTTI_RECV = 6        /* `to` comes from rank `peer`, or, where that is TUTTI_NONE, from any */
+  TUTTI_RECV = 6,       /* `to` comes from rank `peer`, or, where that is TUTTI_NONE, from any */
+  TUTTI_REDUCE = 7,     /* `to` of rank `peer` is the sum of every rank's `from`, of dtype F32 or F64 */
+  TUTTI_GATHER = 8      /* `to` of rank `peer` is every rank's `from`, in the order of the ranks */
 };
 
 typedef struct TuttiRequest TuttiRequest; /* a transfer under way; its buffers stay as they are until it is done */

@@ -270,7 +270,7 @@ bool Executable::watch(const std::vector<std::string>& states, Ready ready) {
 
 bool Executable::connect(ExchangeValue exchange) {
   auto extension = find_extension<TuttiExchange>(session_->table_->extensions, TUTTI_EXT_EXCHANGE);
-  if (!extension.connect) return false;
+  if (!extension.connect || extension.version < 2) return false;
   connection_ = std::make_unique<Connection>(Connection{std::move(exchange), nullptr});
   TuttiExchangeSink sink = [](void* self, uint64_t number, void* data, uint64_t bytes) noexcept {
     auto& connection = *static_cast<Connection*>(self);

@@ -184,7 +184,8 @@ void CommThread::work() try {
 /// In pieces, tested until each is done.
 void CommThread::run(const TuttiTransfer& transfer) {
   uint64_t done = 0;
-  bool whole = transfer.kind == TUTTI_ALL_TO_ALL || transfer.kind == TUTTI_ALL_GATHER;  // blocks are not cut
+  const bool whole = transfer.kind == TUTTI_ALL_TO_ALL || transfer.kind == TUTTI_ALL_GATHER ||
+                     transfer.kind == TUTTI_GATHER;  // blocks are not cut
   do {
     TuttiTransfer piece = transfer;
     if (!whole) {

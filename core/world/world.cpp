@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -36,6 +37,8 @@ constexpr const char* name_of(uint32_t kind) {
     case TUTTI_ALL_REDUCE: return "all_reduce";
     case TUTTI_ALL_GATHER: return "all_gather";
     case TUTTI_ALL_TO_ALL: return "all_to_all";
+    case TUTTI_REDUCE: return "reduce";
+    case TUTTI_GATHER: return "gather";
     default: return "broadcast";
   }
 }
@@ -64,13 +67,24 @@ struct World::Impl {
     return table;
   }
 
+  /// How many times this rank hands over its bytes of a transfer; `root`: it is the transfer's peer.
+  uint64_t copies_sent(uint32_t kind, bool root) const {
+    switch (kind) {
+      case TUTTI_ALL_TO_ALL:
+      case TUTTI_ALL_GATHER: return place.ranks - 1;
+      case TUTTI_BROADCAST: return root;
+      case TUTTI_REDUCE:
+      case TUTTI_GATHER: return !root;
+      default: return 1;
+    }
+  }
+
   int size() const { return static_cast<int>(place.ranks); }
   int rank() const { return static_cast<int>(place.rank); }
 
   uint64_t begin(uint32_t kind, uint32_t dtype, const void* from, void* to, size_t bytes, int peer = 0) {
     kinds.emplace_back(kind);
-    bool blocks = kind == TUTTI_ALL_TO_ALL || kind == TUTTI_ALL_GATHER;
-    sent += bytes * (blocks ? place.ranks - 1 : 1);
+    sent += bytes * copies_sent(kind, peer == rank());
     return thread.begin({kind, dtype, from, to, bytes, static_cast<uint32_t>(peer), 0});
   }
 
@@ -139,11 +153,12 @@ struct World::Impl {
     }
   }
 
-  /// Each rank sums one block of a piece of the values in the tree, and hands the sum to all; the next piece travels
-  /// meanwhile.
+  /// Each rank sums one block of a piece of the values in the tree, and hands the sum to all, or to rank `root` alone;
+  /// the next piece travels meanwhile.
   template <class T>
-  void sum_in_order(std::span<T> values) {
+  void sum_in_order(std::span<T> values, std::optional<int> root = {}) {
     const size_t ranks = place.ranks;
+    if (root && ranks == 2) return sum_of_two(values, *root);
     const size_t block = std::min((values.size() + ranks - 1) / ranks, piece_bytes / sizeof(T)), piece = block * ranks;
     if (piece == 0) return;
     const size_t pieces = (values.size() + piece - 1) / piece;
@@ -163,6 +178,7 @@ struct World::Impl {
     auto receive = [&](size_t k) {
       Travelling& t = slots[k % 2];
       wait(t.gathered);
+      if (root.value_or(rank()) != rank()) return;
       std::span<T> part = values.subspan(k * piece, std::min(piece, values.size() - k * piece));
       std::copy_n(t.sums.begin(), part.size(), part.begin());
     };
@@ -173,10 +189,32 @@ struct World::Impl {
       if (k > 0) receive(k - 1);
       if (k + 1 < pieces) send(k + 1);
       sum_blocks(t.in.data(), ranks, block);
-      t.sums.resize(piece);
-      t.gathered = begin(TUTTI_ALL_GATHER, dtype_of<T>, t.in.data(), t.sums.data(), block * sizeof(T));
+      t.sums.resize(root.value_or(rank()) == rank() ? piece : 0);
+      t.gathered = begin(root ? TUTTI_GATHER : TUTTI_ALL_GATHER, dtype_of<T>, t.in.data(), t.sums.data(),
+                         block * sizeof(T), root.value_or(0));
     }
     receive(pieces - 1);
+  }
+
+  /// The same sum, on one of two ranks alone.
+  template <class T>
+  void sum_of_two(std::span<T> values, int root) {
+    std::vector<T> both;
+    for (size_t at = 0; at < values.size(); at += piece_bytes / sizeof(T)) {
+      const std::span<T> part = values.subspan(at, std::min(piece_bytes / sizeof(T), values.size() - at));
+      if (root == rank()) both.resize(2 * part.size());
+      wait(begin(TUTTI_GATHER, dtype_of<T>, part.data(), both.data(), part.size_bytes(), root));
+      if (root != rank()) continue;
+      sum_blocks(both.data(), 2, part.size());
+      std::copy_n(both.begin(), part.size(), part.begin());
+    }
+  }
+
+  /// In the library's order; Open MPI's own sum of two cuts it into pieces of 16 KiB, each with a wait.
+  template <class T>
+  void sum_at(std::span<T> values, int root) {
+    if (place.ranks == 2) return sum_of_two(values, root);
+    wait(begin(TUTTI_REDUCE, dtype_of<T>, values.data(), values.data(), values.size_bytes(), root));
   }
 
   std::string host(int r) const {
@@ -237,8 +275,14 @@ void World::all_reduce(std::span<double> values) { wait(begin_all_reduce(values)
 void World::all_reduce_ordered(std::span<float> values) { impl_->sum_in_order(values); }
 void World::all_reduce_ordered(std::span<double> values) { impl_->sum_in_order(values); }
 
-void World::broadcast(std::span<std::byte> bytes, int root) {
-  impl_->wait(impl_->begin(TUTTI_BROADCAST, TUTTI_U8, bytes.data(), bytes.data(), bytes.size(), root));
+void World::reduce(std::span<float> values, int root) { impl_->sum_at(values, root); }
+void World::reduce(std::span<double> values, int root) { impl_->sum_at(values, root); }
+void World::reduce_ordered(std::span<float> values, int root) { impl_->sum_in_order(values, root); }
+void World::reduce_ordered(std::span<double> values, int root) { impl_->sum_in_order(values, root); }
+
+void World::broadcast(std::span<std::byte> bytes, int root) { wait(begin_broadcast(bytes, root)); }
+uint64_t World::begin_broadcast(std::span<std::byte> bytes, int root) {
+  return impl_->begin(TUTTI_BROADCAST, TUTTI_U8, bytes.data(), bytes.data(), bytes.size(), root);
 }
 
 std::vector<std::string> World::gather(const std::string& text) {

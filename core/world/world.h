@@ -43,8 +43,14 @@ class TUTTI_API World {
   /// The same in one binary tree over the ranks, a power of two: the same bits whatever the library and the network.
   void all_reduce_ordered(std::span<float> values);
   void all_reduce_ordered(std::span<double> values);
-  /// The bytes of rank `root`, on all ranks.
+  /// Both sums on rank `root` alone; what the others' values are then is undefined.
+  void reduce(std::span<float> values, int root);
+  void reduce(std::span<double> values, int root);
+  void reduce_ordered(std::span<float> values, int root);
+  void reduce_ordered(std::span<double> values, int root);
+  /// The bytes of rank `root`, on all ranks; begin_broadcast() is as begin_all_reduce().
   void broadcast(std::span<std::byte> bytes, int root = 0);
+  uint64_t begin_broadcast(std::span<std::byte> bytes, int root);
   /// The texts of all ranks.
   std::vector<std::string> gather(const std::string& text);
   /// Whether it is true on any rank.

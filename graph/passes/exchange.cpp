@@ -11,6 +11,7 @@
 #include "core/base/status.h"
 #include "graph/op.h"
 #include "graph/ops/add.h"
+#include "graph/ops/cast.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
 #include "graph/passes/rewrite.h"
@@ -25,7 +26,11 @@ TensorType type_of(const Attrs& a) {
 }
 
 Exchange read(const Attrs& a) {
-  return {.number = a.i("number"), .owner = static_cast<int>(a.i("owner")), .type = type_of(a)};
+  return {.number = a.i("number"),
+          .kind = static_cast<Exchange::Kind>(a.i("kind")),
+          .owner = static_cast<int>(a.i("owner")),
+          .begun = a.i("begun"),
+          .type = type_of(a)};
 }
 
 /// Ops that are cheaper to compute again than to keep the result of.
@@ -44,11 +49,22 @@ std::set<std::string> absent_states(const Graph& g, const Division& division, co
 }
 
 class Divider {
+  /// A parameter that a module gets.
+  struct Fetch {
+    const State* parameter;
+    ValueId value;       ///< what travels: the parameter, or a cast of it
+    const Node* reader;  ///< the first
+    int64_t number = 0;
+    Value begun = {}, there = {};
+  };
+
  public:
   Divider(const Graph& g, const Division& division, const std::string& prefix)
       : g_(g),
         division_(division),
+        prefix_(prefix),
         parameter_(g.values().size()),
+        sent_as_(g.values().size()),
         derived_(g.values().size()),
         sum_(g.nodes().size(), no_id),
         absent_(absent_states(g, division, prefix)),
@@ -65,6 +81,11 @@ class Divider {
       if (std::ranges::any_of(n.results, [&](ValueId v) { return stored[v]; })) continue;
       for (ValueId v : n.results) derived_[v] = true;
     }
+    narrow();
+    for (const Node& n : g.nodes())
+      if (!derived_[n.results[0]])
+        for (ValueId i : n.inputs)
+          if (made(i)) list(i, n);
   }
 
   Graph run() {
@@ -98,16 +119,76 @@ class Divider {
     return inputs[0] == s.before ? inputs[1] : inputs[0];
   }
 
+  /// Parameters of which only casts to one type of two bytes are read: the casts travel instead.
+  void narrow() {
+    std::vector<std::set<ValueId>> readers(parameter_.size());
+    std::vector<bool> whole(parameter_.size());
+    for (const Node& n : g_.nodes())
+      for (ValueId i : n.inputs) {
+        if (!parameter_[i]) continue;
+        const ValueId v = n.results[0];
+        if (n.op == &cast_op && derived_[v] && size_of(g_.info(v).type.dtype) == 2)
+          readers[i].insert(v);
+        else
+          whole[i] = true;
+      }
+    for (ValueId p = 0; p < parameter_.size(); ++p) {
+      if (!parameter_[p]) continue;
+      auto type = [&](ValueId v) { return g_.info(v).type.dtype; };
+      const bool one = !whole[p] && !readers[p].empty() &&
+                       std::ranges::all_of(readers[p], [&](ValueId v) { return type(v) == type(*readers[p].begin()); });
+      if (!one) sent_as_[p] = parameter_[p];
+      for (ValueId v : readers[p])
+        if (one) sent_as_[v] = parameter_[p];
+    }
+  }
+
+  /// Adds what node `n` reads to the parameters that travel, in their order.
+  void list(ValueId v, const Node& n) {
+    if (const State* s = sent_as_[v]) {
+      if (places_.try_emplace({s, n.label, n.phase}, fetches_.size()).second) fetches_.push_back({s, v, &n});
+      return;
+    }
+    for (ValueId i : g_.nodes()[g_.info(v).producer].inputs)
+      if (made(i)) list(i, n);
+  }
+
+  /// One of them begins to travel.
+  void begin(Fetch& f) {
+    r_.to().set_origin(*f.reader);
+    const int owner = division_.owner.at(f.parameter->name);
+    const TensorType& type = g_.info(f.value).type;
+    Value mine;
+    if (owner == division_.rank) mine = kept(*f.parameter);
+    if (mine && mine.type() != type) mine = cast(mine, type.dtype);
+    f.number = numbers_++;
+    f.begun =
+        exchange(r_.to(), mine, {.number = f.number, .kind = Exchange::Kind::begin, .owner = owner, .type = type});
+  }
+
+  /// One of them, at the first node that reads it; the next one begins to travel.
+  Value fetched(size_t place, const Node& n) {
+    Fetch& f = fetches_[place];
+    if (f.there) return f.there;
+    if (!f.begun) begin(f);
+    r_.to().set_origin(n);
+    f.there = exchange(r_.to(), f.begun,
+                       {.number = numbers_++,
+                        .kind = Exchange::Kind::await,
+                        .owner = division_.owner.at(f.parameter->name),
+                        .begun = f.number,
+                        .type = g_.info(f.value).type});
+    if (place + 1 < fetches_.size()) begin(fetches_[place + 1]);
+    return f.there;
+  }
+
   /// A parameter, or what is derived from it, for the module and pass of node `n`.
   Value make(ValueId v, const Node& n) {
     auto [at, fresh] = made_.try_emplace({v, n.label, n.phase});
     if (!fresh) return at->second;
     Value x;
-    if (const State* s = parameter_[v]) {
-      r_.to().set_origin(n);
-      const int owner = division_.owner.at(s->name);
-      x = exchange(r_.to(), owner == division_.rank ? kept(*s) : Value(),
-                   {.number = numbers_++, .owner = owner, .type = g_.info(v).type});
+    if (const State* s = sent_as_[v]) {
+      x = fetched(places_.at({s, n.label, n.phase}), n);
     } else {
       const Node& from = g_.nodes()[g_.info(v).producer];
       Values in;
@@ -121,14 +202,14 @@ class Divider {
 
   Value kept(const State& s) { return r_.to().state(s.name, g_.info(s.before).type); }
 
-  /// Node `n` adds `x` to a state: the owner the sum of all ranks, the others send theirs.
+  /// Node `n` adds `x` to a state: the owner the sum of all ranks, the others send it theirs.
   void add_sum(const Node& n, ValueId x) {
     r_.to().set_origin(n);
-    const Value mine = r_[x];
-    const Value all =
-        exchange(r_.to(), mine, {.number = numbers_++, .owner = Exchange::all_ranks, .type = mine.type()});
     const ValueId state = n.inputs[0] == x ? n.inputs[1] : n.inputs[0];
-    if (!absent_.contains(g_.info(state).name)) {
+    const int owner = division_.owner.at(g_.info(state).name.substr(prefix_.size()));
+    const Value mine = r_[x];
+    const Value all = exchange(r_.to(), mine, {.number = numbers_++, .owner = owner, .type = mine.type()});
+    if (owner == division_.rank) {
       r_.set(x, all);
       r_.copy(n);
       r_.set(x, mine);
@@ -141,11 +222,15 @@ class Divider {
 
   const Graph& g_;
   const Division& division_;
+  const std::string& prefix_;
   std::vector<const State*> parameter_;  // per value: the divided parameter that it is
+  std::vector<const State*> sent_as_;    // per value: the divided parameter that travels as this value
   std::vector<bool> derived_;            // per value: computed from divided parameters and constants alone
   std::vector<ValueId> sum_;             // per node: the value that it adds to a divided state
   std::set<std::string> absent_;         // states
   Rewriter r_;
+  std::vector<Fetch> fetches_;                                             // in the order in which they travel
+  std::map<std::tuple<const State*, std::string, Phase>, size_t> places_;  // among them
   std::map<std::tuple<ValueId, std::string, Phase>, Value> made_;
   int64_t numbers_ = 0;
   Value sent_;
@@ -155,9 +240,14 @@ class Divider {
 
 const OpDef exchange_op{
     .name = "tutti.exchange",
-    .doc = "x of another rank, or the sum of all ranks' x",
+    .doc = "x of another rank, or the sum of all ranks' x; in two nodes if other nodes run meanwhile",
     .inputs = {"x..."},
-    .attrs = {{"number", Ints{0}}, {"owner", Ints{0}}, {"dtype", std::string("f32")}, {"shape", Ints{}}},
+    .attrs = {{"number", Ints{0}},
+              {"kind", Ints{0}},
+              {"owner", Ints{0}},
+              {"begun", Ints{0}},
+              {"dtype", std::string("f32")},
+              {"shape", Ints{}}},
     .ordered = true,
     .infer =
         [](std::span<const TensorType> in, const Attrs& a) {
@@ -171,7 +261,9 @@ const OpDef exchange_op{
 Value exchange(Graph& g, Value x, const Exchange& how) {
   return g.add(exchange_op, x ? Values{x} : Values{},
                {{"number", Ints{how.number}},
+                {"kind", Ints{static_cast<int64_t>(how.kind)}},
                 {"owner", Ints{how.owner}},
+                {"begun", Ints{how.begun}},
                 {"dtype", std::string(name(how.type.dtype))},
                 {"shape", how.type.shape}})[0];
 }

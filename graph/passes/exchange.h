@@ -20,11 +20,15 @@ struct Division {
   }
 };
 
-/// A value that ranks exchange during a run. Owner: the rank whose value all get; all_ranks: all get the sum.
+/// A value that ranks exchange during a run: the sum of all ranks' values, which the owner gets, or all ranks; or the
+/// owner's value, which begins to travel at one node and is there behind another.
 struct Exchange {
   static constexpr int all_ranks = -1;
+  enum class Kind : int64_t { sum, begin, await };
   int64_t number = 0;
+  Kind kind = Kind::sum;
   int owner = all_ranks;
+  int64_t begun = 0;  ///< await: the number of its begin
   TensorType type;
   bool operator==(const Exchange&) const = default;
 };
@@ -38,8 +42,9 @@ TUTTI_API std::vector<Exchange> exchanges_of(const Graph& g);
 
 /// The same program on a rank of the division. Where a divided parameter is read, the rank that keeps it sends it;
 /// every module, and the forward and the backward pass, gets it anew, so that it is in memory only meanwhile, and
-/// computes its casts and transposes again. States PREFIX + parameter, to which the program adds a value, get the sum
-/// of all ranks' values, and are on that rank only.
+/// computes its casts and transposes again. It begins to travel before the module ahead computes. Where all that reads
+/// a parameter is a cast to one type of two bytes, the cast travels. States PREFIX + parameter, to which the program
+/// adds a value, get the sum of all ranks' values, and are on that rank only.
 TUTTI_API Graph divide(const Graph& g, const Division& division, const std::string& prefix);
 
 }  // namespace tutti

@@ -57,17 +57,25 @@ static int32_t open_world(TuttiPlace* place, TuttiError* error) {
   return TUTTI_OK;
 }
 
+static int start_sum(const TuttiTransfer* t, MPI_Request* r) {
+  MPI_Datatype type = t->dtype == TUTTI_F64 ? MPI_DOUBLE : MPI_FLOAT;
+  int count = (int)t->bytes / (t->dtype == TUTTI_F64 ? 8 : 4), root = (int)t->peer, rank = 0;
+  const void* from = t->from == t->to ? MPI_IN_PLACE : t->from;
+  if (t->dtype != TUTTI_F64 && t->dtype != TUTTI_F32) return MPI_ERR_TYPE;
+  if (t->kind == TUTTI_ALL_REDUCE) return MPI_Iallreduce(from, t->to, count, type, MPI_SUM, MPI_COMM_WORLD, r);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank != root) return MPI_Ireduce(t->from, NULL, count, type, MPI_SUM, root, MPI_COMM_WORLD, r);
+  return MPI_Ireduce(from, t->to, count, type, MPI_SUM, root, MPI_COMM_WORLD, r);
+}
+
 static int start(const TuttiTransfer* t, MPI_Request* r) {
   int n = (int)t->bytes, peer = t->peer == TUTTI_NONE ? MPI_ANY_SOURCE : (int)t->peer, tag = (int)t->tag;
   switch (t->kind) {
-    case TUTTI_ALL_REDUCE: {
-      MPI_Datatype type = t->dtype == TUTTI_F64 ? MPI_DOUBLE : MPI_FLOAT;
-      int count = n / (t->dtype == TUTTI_F64 ? 8 : 4);
-      if (t->dtype != TUTTI_F64 && t->dtype != TUTTI_F32) return MPI_ERR_TYPE;
-      return MPI_Iallreduce(t->from == t->to ? MPI_IN_PLACE : t->from, t->to, count, type, MPI_SUM, MPI_COMM_WORLD, r);
-    }
+    case TUTTI_ALL_REDUCE:
+    case TUTTI_REDUCE: return start_sum(t, r);
     case TUTTI_ALL_GATHER: return MPI_Iallgather(t->from, n, MPI_BYTE, t->to, n, MPI_BYTE, MPI_COMM_WORLD, r);
     case TUTTI_ALL_TO_ALL: return MPI_Ialltoall(t->from, n, MPI_BYTE, t->to, n, MPI_BYTE, MPI_COMM_WORLD, r);
+    case TUTTI_GATHER: return MPI_Igather(t->from, n, MPI_BYTE, t->to, n, MPI_BYTE, peer, MPI_COMM_WORLD, r);
     case TUTTI_BROADCAST: return MPI_Ibcast(t->to, n, MPI_BYTE, peer, MPI_COMM_WORLD, r);
     case TUTTI_SEND: return MPI_Isend(t->from, n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, r);
     case TUTTI_RECV: return MPI_Irecv(t->to, n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, r);

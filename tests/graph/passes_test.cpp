@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/base/status.h"
 #include "graph/eval.h"
 #include "graph/lower/legalize.h"
@@ -231,24 +233,46 @@ std::string divided(int rank, bool gradient) {
   for (const State& s : d.states()) all += s.name + " ";
   for (const Node& n : d.nodes())
     all += fmt::format("{}{} ", n.op == &exchange_op ? std::string("exchange") : n.op->name, n.inputs.size());
-  for (const Exchange& e : exchanges_of(d)) all += fmt::format("{}:{}:{} ", e.number, e.owner, to_string(e.type));
+  for (const Exchange& e : exchanges_of(d))
+    all += fmt::format("{}:{}:{}:{} ", e.number, static_cast<int>(e.kind), e.owner, to_string(e.type));
   return all;
 }
 
+// Of each exchange: number, kind (1: begin, 2: await), owner and type. The second module's w begins to travel before
+// the first one computes.
+constexpr const char* travelling = "0:1:1:f32[2, 4] 1:2:1:f32[2, 4] 2:1:1:f32[2, 4] 3:2:1:f32[2, 4] ";
+
 TEST(Divide, ModulesGetParametersFromTheRankThatKeepsThem) {
-  EXPECT_EQ(divided(0, false), "y exchange0 matmul2 transpose1 matmul2 exchange0 matmul2 0:1:f32[2, 4] 1:1:f32[2, 4] ");
-  EXPECT_EQ(divided(1, false),
-            "w y exchange1 matmul2 transpose1 matmul2 exchange1 matmul2 0:1:f32[2, 4] 1:1:f32[2, 4] ");
+  const std::string nodes = "exchange1 exchange0 matmul2 transpose1 matmul2 exchange1 matmul2 ";
+  EXPECT_EQ(divided(0, false), "y exchange0 " + nodes + travelling);
+  EXPECT_EQ(
+      divided(1, false),
+      std::string("w y exchange1 exchange1 exchange1 matmul2 transpose1 matmul2 exchange1 matmul2 ") + travelling);
 }
 
 TEST(Divide, SumsAreOnThatRankAndComputedByAll) {
-  const std::string exchanges = "0:1:f32[2, 4] 1:1:f32[2, 4] 2:1:f32[2, 4] 3:-1:f32[2, 4] ";
-  const std::string start = "exchange0 matmul2 transpose1 matmul2 exchange0 matmul2 ";
-  EXPECT_EQ(divided(0, true),
-            "exchanged y " + start + "exchange0 mul2 exchange1 reshape1 slice1 reshape1 " + exchanges);
-  const std::string kept =
-      "w sum.w y exchange1 matmul2 transpose1 matmul2 exchange1 matmul2 exchange1 mul2 exchange1 add2 ";
-  EXPECT_EQ(divided(1, true), kept + exchanges);
+  const std::string exchanges = std::string(travelling) + "4:1:1:f32[2, 4] 5:2:1:f32[2, 4] 6:0:1:f32[2, 4] ";
+  const std::string first = " matmul2 transpose1 matmul2 exchange1 ";
+  EXPECT_EQ(divided(0, true), "exchanged y exchange0 exchange1 exchange0" + first +
+                                  "exchange0 matmul2 exchange1 mul2 exchange1 reshape1 slice1 reshape1 " + exchanges);
+  EXPECT_EQ(divided(1, true), "w sum.w y exchange1 exchange1 exchange1" + first +
+                                  "exchange1 matmul2 exchange1 mul2 exchange1 add2 " + exchanges);
+}
+
+TEST(Divide, CastsToTwoBytesTravelWhereNothingElseIsRead) {
+  for (bool other : {false, true}) {
+    Graph g;
+    Value w = g.state("w", {DType::f32, {2, 4}}, StateRole::parameter), x = g.feed("x", {DType::bf16, {3, 2}});
+    g.set_state("y", matmul(x, cast(w, DType::bf16)));
+    if (other) g.set_state("z", sum(w));
+    for (int rank : {0, 1}) {
+      Graph d = divide(g, {.owner = {{"w", 1}}, .rank = rank}, "sum.");
+      verify(d);
+      for (const Exchange& e : exchanges_of(d)) EXPECT_EQ(e.type.dtype, other ? DType::f32 : DType::bf16);
+      const auto casts = std::ranges::count_if(d.nodes(), [](const Node& n) { return n.op == &cast_op; });
+      EXPECT_EQ(casts, other || rank == 1 ? 1 : 0);
+    }
+  }
 }
 
 }  // namespace

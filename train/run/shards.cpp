@@ -21,12 +21,67 @@ std::vector<std::set<std::string>> owned(const ModelSignature& declared, const T
   return owned_by_rank(declared.parameters, ranks_of(options));
 }
 
-/// The sum of all ranks' values, of T, in place.
+/// The sum of all ranks' values, of T, in place, on rank `owner` or on all.
 template <class T>
-void add_up(World& world, std::span<std::byte> value, bool ordered) {
+void add_up(World& world, std::span<std::byte> value, int owner, bool ordered) {
   const std::span<T> all(reinterpret_cast<T*>(value.data()), value.size() / sizeof(T));
-  ordered ? world.all_reduce_ordered(all) : world.all_reduce(all);
+  if (owner == Exchange::all_ranks) return ordered ? world.all_reduce_ordered(all) : world.all_reduce(all);
+  ordered ? world.reduce_ordered(all, owner) : world.reduce(all, owner);
 }
+
+/// What the nodes of one program exchange.
+class Meeting {
+ public:
+  Meeting(DeviceModel& model, const std::vector<Exchange>& all)
+      : model_(model), world_(model.options().world), ordered_(model.options().reduce == "ordered") {
+    for (const Exchange& e : all) by_number_.emplace(e.number, e);
+  }
+  Meeting(const Meeting&) = delete;
+  /// Where an error has interrupted a run, memory of the device still waits for values.
+  ~Meeting() {
+    for (const auto& [number, t] : travelling_) try {
+        world_->wait(t.transfer);
+      } catch (const Error&) {  // it has been told
+      }
+  }
+
+  void meet(int64_t number, std::span<std::byte> value) {
+    const Exchange& e = by_number_.at(number);
+    if (e.kind == Exchange::Kind::begin)
+      travelling_[number] = {world_->begin_broadcast(value, e.owner), value.data()};
+    else if (e.kind == Exchange::Kind::await)
+      await(e, value);
+    else
+      sum(e, value);
+  }
+
+ private:
+  struct Travelling {
+    uint64_t transfer;
+    std::byte* to;
+  };
+
+  void await(const Exchange& e, std::span<std::byte> value) {
+    const Travelling t = travelling_.at(e.begun);
+    world_->wait(t.transfer);
+    travelling_.erase(e.begun);
+    if (t.to != value.data()) std::memcpy(value.data(), t.to, value.size());
+  }
+
+  void sum(const Exchange& e, std::span<std::byte> value) {
+    if (!model_.counts) std::memset(value.data(), 0, value.size());
+    if (e.type.dtype == DType::f64)
+      add_up<double>(*world_, value, e.owner, ordered_);
+    else
+      add_up<float>(*world_, value, e.owner, ordered_);
+  }
+
+  DeviceModel& model_;
+  std::shared_ptr<World> world_;
+  bool ordered_;
+  std::map<int64_t, Exchange> by_number_;
+  std::map<int64_t, Travelling> travelling_;  // by number of their begin
+};
 
 }  // namespace
 
@@ -93,20 +148,12 @@ void connect(DeviceModel& model, CompiledGraph& program, const Graph& g) {
   const std::vector<Exchange> all = exchanges_of(g);
   if (all.empty()) return;
   World& world = *model.options().world;
-  std::map<int64_t, Exchange> by_number;
-  for (const Exchange& e : all) by_number.emplace(e.number, e);
   std::vector<std::string> orders = world.gather(fmt::format("{}", fmt::join(program.exchanges(), " ")));
   if (std::ranges::count(orders, orders[0]) != std::ssize(orders))
     throw Error(Code::internal, "the ranks' programs exchange values in different orders",
                 "report it; " + option_text("shard", "optimizer") + " does not need an order");
-  const bool ordered = model.options().reduce == "ordered";
-  auto meet = [&model, &world, by_number, ordered](int64_t number, std::span<std::byte> value) {
-    const Exchange& e = by_number.at(number);
-    if (e.owner != Exchange::all_ranks) return world.broadcast(value, e.owner);
-    if (!model.counts) std::memset(value.data(), 0, value.size());
-    e.type.dtype == DType::f64 ? add_up<double>(world, value, ordered) : add_up<float>(world, value, ordered);
-  };
-  if (!program.connect(meet))
+  auto meeting = std::make_shared<Meeting>(model, all);
+  if (!program.connect([meeting](int64_t number, std::span<std::byte> value) { meeting->meet(number, value); }))
     throw Error(Code::internal, model.device().id + ": its plugin accepts exchanges, but cannot be connected");
 }
 
