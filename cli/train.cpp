@@ -79,6 +79,9 @@ void TrainCommand::check_ranks() const {
     if (given)
       throw invalid(fmt::format("{}: is for one process, this run has {} ranks", option, ranks.ranks()),
                     "leave it out, or run without mpiexec");
+  if (run.memory_budget > 0 && !run.trainer.shares.empty() && run.trainer.shares != "equal")
+    throw invalid_option("shares", run.trainer.shares, "does not work with --memory-budget, which plans equal shares",
+                         "leave one of the two out");
   if (page.asked() && run.trainer.shard == "all")
     throw invalid_option("report", "",
                          "draws what one rank computes alone, and with --shard all none has all parameters",
@@ -103,6 +106,7 @@ Settings TrainCommand::common(const TrainerOptions& options, int64_t total) cons
                                      {"checkpoint", !settings.checkpoint.empty()}})
     all.emplace_back(name, std::to_string(number));
   all.emplace_back("shard", options.shard);
+  all.emplace_back("shares", options.shares);
   return all;
 }
 
@@ -110,6 +114,7 @@ Settings TrainCommand::begun(Trainer& trainer) {
   Settings all;
   for (const nn::Parameter& p : trainer.model_states()) all.emplace_back(p.name, to_string(p.type));
   all.emplace_back("initial state", trainer.state_hash());
+  all.emplace_back("shares", fmt::format("{}", fmt::join(trainer.options().divided, ",")));
   return all;
 }
 
@@ -226,7 +231,8 @@ int TrainCommand::operator()() try {
   Outcome outcome;
   try {
     const data::Source* test = no_eval ? nullptr : data.test.get();
-    if (page.asked()) page.memory(RunPlanner(device, task, options, *data.train, test).plan(run.trainer.batch));
+    if (page.asked())
+      page.memory(RunPlanner(device, task, trainer.options(), *data.train, test).plan(run.trainer.batch));
     outcome = train(trainer, data, total, progress);
   } catch (const NotFinite& e) {
     progress.clear();

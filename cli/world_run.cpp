@@ -97,18 +97,23 @@ std::string WorldRun::text(const Trainer& trainer) const {
   if (trainer.mixed())
     ranks +=
         fmt::format(" on different devices ({}), each of which updates some parameters", fmt::join(devices_, ", "));
+  if (const std::vector<int64_t>& shares = trainer.options().divided; !shares.empty())
+    ranks += fmt::format(", which compute {} samples of a batch", fmt::join(shares, ", "));
   return ranks;
 }
 
 nlohmann::ordered_json WorldRun::document(const TrainerOptions& options, Trainer& trainer) const {
   if (alone())
     return {{"ranks", 1}, {"reduce", options.reduce}, {"bytes_sent", 0}, {"bytes_early", 0}, {"seconds_waited", 0}};
+  std::vector<int64_t> shares = trainer.options().divided;
+  if (shares.empty()) shares.assign(static_cast<size_t>(ranks()), options.batch / ranks());
   auto peaks = nlohmann::json::array();
   for (const std::string& bytes : world_->gather(std::to_string(trainer.peak_bytes())))
     peaks.push_back(parse_number<uint64_t>(bytes).value_or(0));
   return {{"ranks", ranks()},
           {"reduce", options.reduce},
           {"shard", trainer.options().shard},
+          {"shares", shares},
           {"peak_bytes", peaks},
           {"library", world_->library()},
           {"hosts", world_->hosts()},

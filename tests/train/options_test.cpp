@@ -8,6 +8,7 @@
 #include "graph/print.h"
 #include "tests/train/files.h"
 #include "train/io/description.h"
+#include "train/run/shares.h"
 #include "train/step/programs.h"
 #include "train/task/losses.h"
 #include "train/task/model_option.h"
@@ -91,6 +92,15 @@ TEST(Options, OfDataHaveAnEffectOrAreRefused) {
                    {"tokenizer bytes", "has no effect on data '" + spec + "'"});
   }
   EXPECT_EQ(data::open_data("synthetic-text:11:400", {.context = 7}).train->column("tokens").type.shape, Shape{7});
+}
+
+TEST(Shares, AreInProportionToSpeed) {
+  using Shares = std::vector<int64_t>;
+  EXPECT_EQ(shares_by_speed(64, 1, {1, 3}), (Shares{48, 16}));
+  EXPECT_EQ(shares_by_speed(64, 8, {1, 2.5}), (Shares{48, 16}));
+  EXPECT_EQ(shares_by_speed(10, 1, {1, 1, 1}), (Shares{4, 3, 3}));
+  EXPECT_EQ(shares_by_speed(8, 2, {1, 1e6, 1e6}), (Shares{4, 2, 2})) << "every rank has a sample for each part";
+  EXPECT_EQ(shares_by_speed(100, 1, {1e-3, 5, 1e-3, 2}), (Shares{49, 1, 49, 1}));
 }
 
 }  // namespace

@@ -133,6 +133,41 @@ class Mixed(ranks.Case):
         self.assertAlmostEqual(run["test_loss"], one["test_loss"], delta=1e-5)
         self.assertEqual(self.json("eval", self.folder / "run")["steps"], 42)
 
+    def test_shares_of_a_batch(self):
+        """Listed: the losses of one process, also where the last batch leaves ranks without samples. A resumed run keeps them."""
+        args = ["mlp", "--data", "synthetic:32:4:116:50", "--layers", "32,64,4", "--batch", "16", "--keep-last", *FAST]
+        one = self.trained(1, *args, "--epochs", "3")
+        for more in (["--shares", "12,4"], ["--shares", "4,12", "--accumulate", "2", "--shard", "optimizer"]):
+            two = self.trained(2, *args, *more, "--epochs", "3", "--checkpoint", "whole")
+            self.assertEqual(two["world"]["shares"], [int(s) for s in more[1].split(",")])
+            for a, b in zip(one["losses"], two["losses"], strict=True):
+                self.assertAlmostEqual(a, b, delta=2e-5)
+        self.trained(2, *args, *more, "--epochs", "1", "--checkpoint", "part")
+        last = self.trained(2, "--resume", "part", *FAST, *more[2:], "--epochs", "3")
+        self.assertEqual((last["state_hash"], last["world"]["shares"]), (two["state_hash"], [4, 12]))
+        other = self.trained(2, "--resume", "whole", *FAST, "--shares", "equal", "--epochs", "4")
+        self.assertEqual(other["world"]["shares"], [8, 8])
+
+    def test_shares_by_speed(self):
+        args = ["mlp", "--data", "synthetic:64:4:512:64", "--layers", "64,256,256,4", "--batch", "64", "--device", "onednn,reference"]
+        run = self.trained(2, *args, "--shares", "speed", "--steps", "4", "--checkpoint", "run")
+        shares = run["world"]["shares"]
+        self.assertEqual(sum(shares), 64)
+        self.assertGreater(shares[0], 2 * shares[1])  # reference is far slower
+        again = self.trained(2, "--resume", "run", "--device", "onednn,reference", "--shares", "speed", "--steps", "6")
+        self.assertEqual(again["world"]["shares"], shares)
+
+    def test_shares_that_are_refused(self):
+        two = (2, *ranks.MLP, *FAST, "--steps", "2", "--shares")
+        self.refused(["--shares fast", "equal, speed, or a number"], (*two, "fast"))
+        self.refused(["--shares 12,3", "2 ranks, and batches of 16"], (*two, "12,3"))
+        self.refused(["--shares speed", "bits of one process", "--reduce fast"], (*two, "speed", "--reduce", "ordered"))
+        self.refused(["--shard all", "unequal sizes", "--shares equal"], (*two, "speed", "--shard", "all"))
+        self.refused(["--numerics exact", "measured times", "--shares 48,16"], (*two, "speed", "--numerics", "exact"))
+        alone = harness.tutti("train", *ranks.MLP, *FAST, "--shares", "speed")
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("--shares speed: there is only one rank", alone.stderr)
+
     def test_running_statistics_and_resuming(self):
         args = ["resnet18", "--size", "tiny", "--data", "synthetic:3x16x16:4:64:40", "--batch", "8"]
         both = ["--device", "onednn,reference"]

@@ -15,6 +15,7 @@
 #include "train/run/evaluate.h"
 #include "train/run/resume.h"
 #include "train/run/shards.h"
+#include "train/run/shares.h"
 
 namespace tutti {
 namespace {
@@ -233,7 +234,7 @@ struct RunPlanner::Impl {
   /// Compiles in the order of a run, because a program's `state` counts only states not declared before.
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
-    BatchParts parts(train.size(), batch, parts_of(options), options.keep_last);
+    const BatchParts parts = own_parts(options, train.size(), batch);
     if (parts_of(options) > 1) p.update = compile(update_program(*programs, declared, options), tuning, nullptr);
     p.training = compile(step(parts.whole), tuning, &p);
     p.initialization = compile(programs->initialization(present(declared, division)), tuning, nullptr);

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "train/io/weights.h"
 #include "train/run/plan.h"
+#include "train/run/shares.h"
 #include "train/step/programs.h"
 
 namespace tutti {
@@ -255,6 +256,7 @@ void describe_training(Checkpoint& checkpoint, const Device& device, const Train
   to["optimizer"] = name(options.optimizer);
   to["precision"] = name(options.precision);
   if (options.reduce == "ordered") to["ordered_parts"] = std::to_string(parts_of(options));
+  if (!options.divided.empty()) to["shares"] = to_text(options.divided);
   if (options.normalise) to["normalise"] = options.normalise->text();
   if (options.plateau) to["plateau"] = options.plateau->state();
   if (std::string used = threads_used(device, options); !used.empty()) to["threads"] = used;

@@ -26,6 +26,7 @@
 #include "train/run/resume.h"
 #include "train/run/saved_states.h"
 #include "train/run/shards.h"
+#include "train/run/shares.h"
 #include "train/step/summary.h"
 
 namespace tutti {
@@ -146,10 +147,10 @@ struct Trainer::Impl {
       throw invalid(
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), own_batch()),
           "use a smaller batch");
+    if (!stepped()) options.divided = agreed_shares(model, options, set, loaded.metadata);
     model.update();  // first, in the order of the memory plan
     position.change_set(set.size(), step);
-    const int64_t count = options.local_batches ? options.accumulate : parts_of(options);
-    BatchParts parts(set.size() - position.sample, own_batch(), count, options.keep_last);
+    const BatchParts parts = own_parts(options, set.size() - position.sample, own_batch());
     auto program = [&](int64_t size) { return size ? model.program(DeviceModel::Kind::training, set, size) : nullptr; };
     Training training{program(parts.whole), program(parts.last)};
     for (const auto& p : {training.whole, training.last})
@@ -172,7 +173,7 @@ struct Trainer::Impl {
 
   /// Enqueues a step: whole, or its parts and the update. `batch`: this rank's samples.
   Queued run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
-    const int64_t size = part_size(options.batch, parts_of(options), ranks_of(options));
+    const int64_t size = share_of(options).count / options.accumulate;
     const bool turns = take_turns();
     auto draw = static_cast<int32_t>(step * parts_of(options) + rank_of(options) * (turns ? 1 : options.accumulate));
     const int32_t stride = turns ? static_cast<int32_t>(ranks_of(options)) : 1;
@@ -229,12 +230,11 @@ struct Trainer::Impl {
     std::vector<int32_t> order = data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch));
     order.erase(order.begin(), order.begin() + position.sample);
     data::Batches batches(std::move(order), own_batch(), options.keep_last ? data::Last::pad : data::Last::drop);
-    const int64_t share = options.batch / ranks_of(options);
-    const int64_t size = part_size(options.batch, parts_of(options), ranks_of(options));
-    if (take_turns())
+    const Share mine = share_of(options);
+    if (const int64_t size = mine.count / options.accumulate; take_turns())
       batches.slice(rank_of(options) * size, size, options.accumulate, size * ranks_of(options));
     else if (!options.local_batches)
-      batches.slice(rank_of(options) * share, share);
+      batches.slice(mine.first, mine.count);
     TrainResult result;
     recent.clear();
     // reads losses left over from a call that an exception in its callback ended

@@ -15,6 +15,7 @@
 #include "data/transform.h"
 #include "nn/mixup.h"
 #include "train/run/plan.h"
+#include "train/run/shares.h"
 
 namespace tutti {
 namespace {
@@ -148,6 +149,14 @@ std::vector<TrainerOption> training_records() {
               "parameters and their gradients for all, which get them while they compute",
        .scope = machine,
        .check = check_shard},
+      {.name = "shares",
+       .group = "Training",
+       .field = &T::shares,
+       .doc =
+           "Samples of a batch for each rank (mpiexec): equal; speed: in proportion to the speed measured before the "
+           "first step; or a list, such as 48,16 (default: as in the checkpoint, else equal)",
+       .scope = train,
+       .check = check_shares},
       {.name = "clip-norm",
        .group = "Training",
        .field = &T::clip_norm,

@@ -63,6 +63,10 @@ struct TUTTI_API TrainerOptions {
   /// and sends them to the others. "all": large parameters are on that rank only, and the others get them where a
   /// program reads them.
   std::string shard = "none";
+  /// Samples of a batch for each rank: "equal", "speed" (in proportion to the speed measured before the first step), or
+  /// a list such as "48,16". "": those of a checkpoint, else equal.
+  std::string shares = {};
+  std::vector<int64_t> divided = {};            ///< these numbers, by rank; empty: equal. Trainer sets it
   int64_t planned_ranks = 1, planned_rank = 0;  ///< for RunPlanner: the world of a run that is not started yet
   /// Number of blocks, from the first, recomputed in the backward pass: see recompute(). Training programs throw
   /// Error(invalid) if the model has fewer.
