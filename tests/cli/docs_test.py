@@ -25,6 +25,7 @@ EXCEPTED = [
     (r"(docs/PYTHON|README)\.md: (scripts/deps\.sh|pip install)", "installs packages; Python.wheel installs the built one"),
     (r"docs/PYTHON\.md: tests/python/torch_modules\.py --survey", "takes an hour; Python.torch_modules.* run some modules of it"),
     (r"docs/BENCH\.md: (scripts/bench-peers\.sh|\$\(scripts/python-env\.sh|python3 bench/(scaling|load|denormals)\.py)", MINUTES),
+    (r"docs/DISTRIBUTED\.md: python3 bench/network\.py", MINUTES),
     (r"docs/CUDA\.md: scripts/gpu-check\.sh", "needs a GPU"),
     (r"docs/CUDA\.md: .*scripts/softcuda\.sh", "needs NVRTC: SoftCuda.* run it"),
     (r"(docs/DISTRIBUTED|README)\.md: (scripts/deps\.sh --mpi|mpiexec|srun)", "several processes: World.* run them"),
