@@ -3,8 +3,8 @@
    Nodes of the op "tutti.exchange" hand their value to the host during a run, which sends it to other processes and
    writes what came from them in its place. Attributes: `number` names the node; its result is of `dtype` and `shape`.
    With an input, which is of the same type, the value is the input's; without one it is undefined. The host may go on
-   reading and writing a result after the call, until the call of the node "tutti.exchange" that alone reads it: it stays
-   where it is until then (version 2). A plugin that does not have this extension declines the op. */
+   reading and writing a result after the call, until the call of the node "tutti.exchange" that alone reads it: it
+   stays where it is until then (version 2). A plugin that does not have this extension declines the op. */
 #ifndef TUTTI_EXCHANGE_H
 #define TUTTI_EXCHANGE_H
 #include "core/abi/tutti_plugin.h"

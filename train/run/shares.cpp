@@ -37,15 +37,16 @@ bool fits(const std::vector<int64_t>& shares, const TrainerOptions& o) {
 
 /// What has the bits of one process, or orders parts by their number.
 void expect_no_order(const TrainerOptions& o) {
-  const std::string why = "the ranks' parts of a batch have unequal sizes",
-                    leave = "leave it out, or " + option_text("shares", equally);
+  const std::string why = "the ranks' parts of a batch have unequal sizes";
   if (o.reduce == "ordered")
     throw invalid_option("shares", o.shares, why + ", and would not give the bits of one process",
                          option_text("reduce", "fast") + ", or " + option_text("shares", equally));
   if (o.shard == "all")
     throw invalid_option("shard", o.shard, why + ", which it sums one by one",
                          option_text("shard", "optimizer") + ", or " + option_text("shares", equally));
-  if (o.local_batches) throw invalid_option("batches", "local", "each rank's batches have the same size", leave);
+  if (o.local_batches)
+    throw invalid_option("shares", o.shares, "each rank hands in batches of its own, all of the same size",
+                         "leave it out, or " + option_text("shares", equally));
   if (o.exact && o.shares == by_speed)
     throw invalid_option("numerics", "exact", "bits would depend on measured times",
                          "name the shares, such as " + option_text("shares", "48,16"));
