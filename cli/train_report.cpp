@@ -133,7 +133,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
       fmt::print("precision  {}{}\n", run.text("precision"),
                  scale ? fmt::format(", loss scale {}, {} steps skipped", *scale, trainer.skipped_steps()) : "");
     if (!ranks.alone())
-      fmt::print("ranks      {} ({}), {} sent by each, {:.1f} s waited\n", ranks.ranks(), run.trainer.reduce,
+      fmt::print("ranks      {} ({}), {} sent and {:.1f} s waited by rank 0\n", ranks.ranks(), run.trainer.reduce,
                  bytes_text(ranks.world()->bytes_sent()), ranks.world()->seconds_waited());
     fmt::print("{}", run.fallback_text(trainer));
     if (!adapters.empty() && wrote_weights) print_out("adapters   {}\n", adapters);
