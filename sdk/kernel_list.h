@@ -34,7 +34,7 @@ struct Capabilities {
 template <class NodeView, class Kernel>
 struct Entry {
   const char* name;  ///< "onednn matmul": shown by TUTTI_TRACE=dispatch and in profiles; bench/roofline knows "portable
-                     ///< attention"
+                     ///< attention" and "tensor core attention"
   const char* op;    ///< the op that it runs; "*": any op
   MatchResult (*declines)(const NodeView&);  ///< "" accepts
   Kernel (*make)(const NodeView&);           ///< may be null if the planner handles the node itself

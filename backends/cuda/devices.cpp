@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
 
 namespace tutti::cuda {
@@ -95,6 +96,8 @@ sdk::Traits traits_of(const Libraries& l, const Found& f) {
   t.max_local = ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 256);
   t.subgroup = ask(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
   t.local_bytes = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 32768);
+  t.tensor_cores =
+      std::atoi(f.architecture.c_str() + f.architecture.find('_') + 1) >= 80;  // as its kernels are compiled
   t.compute_units = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   t.memory_bytes = t.max_allocation_bytes = f.info.memory_total;
   t.double_buffered_uploads = true;

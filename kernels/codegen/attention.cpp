@@ -1,4 +1,5 @@
-// Attention in tiles: the scores of 32 queries and 32 keys at a time, never stored.
+// Attention in tiles: the scores of 32 queries and 32 keys at a time, or of 64 by 32 or 64 on tensor cores, never
+// stored.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@ namespace tutti::codegen {
 namespace {
 
 constexpr int64_t tile = 32, columns = 16, most_depth = 256;
+constexpr int64_t tensor_tile = 64, most_tensor_depth = 128;
 
 void check(const Target& t, const Attention& a) {
   auto decline = [](const std::string& why) { throw Error(Code::declined, why); };
@@ -25,6 +27,9 @@ void check(const Target& t, const Attention& a) {
   if (std::max({a.rows, a.keys, a.batch * a.heads}) >= most) decline("2^31 or more queries, keys or heads");
   if (a.dropout > 0 && a.batch * a.heads * a.rows * a.keys >= most) decline("dropout of 2^31 or more probabilities");
 }
+
+/// Keys or queries that a group on tensor cores takes at a time: what fits into shared memory.
+int64_t tensor_step(const Attention& a) { return std::max(a.depth, a.width) <= 64 ? 64 : 32; }
 
 /// Offset of the first row of a head; `share` heads share it.
 std::string head_at(const Operand& x, int64_t share) {
@@ -88,16 +93,35 @@ std::vector<int> bind(Kernel& k, const Target& t, const Attention& a, int inputs
     for (int n = 0; n < 2; ++n) buffers.push_back(next++);
   }
   k.set("DROPPED(e,b,h,i,j)", dropped);
-  if (a.dropout == 0) k.functions.clear();
   std::erase_if(k.params, [&](const Param& p) {
     return (p.name == "mask" && !a.mask) || ((p.name == "seed" || p.name == "step") && a.dropout == 0);
   });
   return buffers;
 }
 
-Kernel kernel_of(const char* name, const Attention& a) {
+Kernel kernel_of(const std::string& name, const Attention& a) {
   Element t = element_of(a.dtype);
   return portable(name, {{"T", t}, {"S", a.mask ? element_of(a.mask->dtype) : t}});
+}
+
+/// Whether a word of two neighbours never crosses a word of memory.
+bool even(const Operand& x) {
+  return std::all_of(x.strides.begin(), x.strides.end() - 1, [](int64_t n) { return n % 2 == 0; }) && x.offset % 2 == 0;
+}
+
+/// Sets what the kernels on tensor cores have in common. `registers`: of a work-item.
+void bind_tensor_cores(Kernel& k, const Target& t, const Attention& a, int64_t registers) {
+  k.set("STEP", tensor_step(a));
+  const char* names[] = {"q", "k", "v", "dy"};
+  const char* pairs[] = {"Q_PAIR(at)", "K_PAIR(at)", "V_PAIR(at)", "DY_PAIR(at)"};
+  for (size_t n = 0; n < 4; ++n) {
+    if (!k.takes(std::string(pairs[n]).substr(0, std::string(pairs[n]).find('(')))) continue;
+    k.set(pairs[n],
+          fmt::format(fmt::runtime(even(a.at[n]) ? "{0}_word((at) >> 1)" : "PACK({0}(at), {0}((at) + 1))"), names[n]));
+  }
+  constexpr int64_t most_registers = 255, random_registers = 32;
+  k.registers = static_cast<uint32_t>(std::min(registers + (a.dropout > 0 ? random_registers : 0), most_registers));
+  k.functions = fill(t.language->tensor_cores, {{"type", a.dtype == DType::bf16 ? "bf16" : "f16"}}) + k.functions;
 }
 
 /// Sets where a result lies; a key head's are not shared.
@@ -107,8 +131,8 @@ void bind_result(Kernel& k, const std::string& name, const Operand& x, const Sha
   k.elements = std::max(k.elements, reach_of(x, dims));
 }
 
-Launch launch(const Target& t, Kernel k, int64_t heads, int64_t length, std::vector<int> buffers) {
-  int64_t blocks = ceil_div(length, tile);
+Launch launch(const Target& t, Kernel k, int64_t heads, int64_t length, int64_t each, std::vector<int> buffers) {
+  int64_t blocks = ceil_div(length, each);
   k.set("BLOCKS", blocks);
   k.set("GROUPS", heads * blocks);
   return dispatch(t, std::move(k), static_cast<uint64_t>(heads * blocks), std::move(buffers));
@@ -118,49 +142,83 @@ int optional_inputs(const Attention& a) { return (a.mask ? 1 : 0) + (a.dropout >
 
 }  // namespace
 
+std::string declines_tensor_cores(const Target& t, const Attention& a) {
+  if (a.dtype != DType::f16 && a.dtype != DType::bf16)
+    return fmt::format("dtype {}; it must be f16 or bf16", name(a.dtype));
+  if (!t.tensor_cores || t.language->tensor_cores.empty())
+    return "the device has no products of warps (CUDA: compute capability 8.0 or later)";
+  if (a.depth % 16 != 0 || a.width % 16 != 0 || std::max(a.depth, a.width) > most_tensor_depth)
+    return fmt::format("heads of {} and {} elements; both must be multiples of 16 and at most {}", a.depth, a.width,
+                       most_tensor_depth);
+  if (t.local_bytes < 40960) return "less than 40 KiB of shared memory";
+  return "";
+}
+
 LaunchList attention(const Target& t, const Attention& a, bool lse) {
   check(t, a);
-  Kernel k = kernel_of("attention_tile", a);
+  bool tensor = declines_tensor_cores(t, a).empty();
+  Kernel k = kernel_of(tensor ? "attention_mma" : "attention_tile", a);
   std::vector<int> buffers = bind(k, t, a, 3);
-  k.set("COLS", ceil_div(a.width, columns));
+  if (tensor)
+    bind_tensor_cores(k, t, a, a.width / 2 + a.depth / 4 + tensor_step(a) / 2 + 40);
+  else
+    k.set("COLS", ceil_div(a.width, columns));
   k.set("LSE(at,x)", lse ? "lse_set(at, x)" : "");
   if (!lse) std::erase_if(k.params, [](const Param& p) { return p.name == "lse"; });
   bind_result(k, "Y", a.to[0], {a.batch, a.heads, a.rows, a.width});
   int y = 3 + optional_inputs(a);
   buffers.push_back(y);
   if (lse) buffers.push_back(y + 1);
-  return {{launch(t, std::move(k), a.batch * a.heads, a.rows, std::move(buffers))}, {}};
+  int64_t each = tensor ? tensor_tile : tile;
+  return {{launch(t, std::move(k), a.batch * a.heads, a.rows, each, std::move(buffers))}, {}};
 }
+
+namespace {
+
+Launch grad_of_queries(const Target& t, const Attention& a, int& next) {
+  bool tensor = declines_tensor_cores(t, a).empty();
+  Kernel k = kernel_of(tensor ? "attention_mma_dq" : "attention_dq", a);
+  std::vector<int> buffers = bind(k, t, a, 6);
+  if (tensor)
+    bind_tensor_cores(k, t, a, a.depth / 4 * 3 + a.width / 4 + 68);
+  else
+    k.set("COLS", ceil_div(a.depth, columns));
+  bind_result(k, "DQ", a.to[0], {a.batch, a.heads, a.rows, a.depth});
+  buffers.push_back(next++);
+  return launch(t, std::move(k), a.batch * a.heads, a.rows, tensor ? tensor_tile : tile, std::move(buffers));
+}
+
+Launch grad_of_keys(const Target& t, const Attention& a, std::array<bool, 3> wanted, int& next) {
+  bool tensor = declines_tensor_cores(t, a).empty();
+  Kernel k = kernel_of(tensor ? "attention_mma_dkv" : "attention_dkv", a);
+  std::vector<int> buffers = bind(k, t, a, 6);
+  if (tensor) {
+    bind_tensor_cores(k, t, a, (a.depth + a.width) / 4 * 3 + 64);
+  } else {
+    k.set("COLS_K", ceil_div(a.depth, columns));
+    k.set("COLS_V", ceil_div(a.width, columns));
+  }
+  bind_result(k, "DK", a.to[1], {a.batch, a.key_heads, a.keys, a.depth});
+  bind_result(k, "DV", a.to[2], {a.batch, a.key_heads, a.keys, a.width});
+  for (size_t n : {size_t{1}, size_t{2}}) {
+    std::string name = n == 1 ? "dk" : "dv", value = n == 1 ? "STORE_DK(at,x)" : "STORE_DV(at,x)";
+    k.set(value, wanted[n] ? name + "_set(at, x)" : "");
+    if (wanted[n])
+      buffers.push_back(next++);
+    else
+      std::erase_if(k.params, [&](const Param& p) { return p.name == name; });
+  }
+  return launch(t, std::move(k), a.batch * a.key_heads, a.keys, tensor ? tensor_tile : tile, std::move(buffers));
+}
+
+}  // namespace
 
 LaunchList attention_grad(const Target& t, const Attention& a, std::array<bool, 3> wanted) {
   check(t, a);
   LaunchList list;
   int next = 6 + optional_inputs(a);
-  if (wanted[0]) {
-    Kernel k = kernel_of("attention_dq", a);
-    std::vector<int> buffers = bind(k, t, a, 6);
-    k.set("COLS", ceil_div(a.depth, columns));
-    bind_result(k, "DQ", a.to[0], {a.batch, a.heads, a.rows, a.depth});
-    buffers.push_back(next++);
-    list.launches.push_back(launch(t, std::move(k), a.batch * a.heads, a.rows, std::move(buffers)));
-  }
-  if (wanted[1] || wanted[2]) {
-    Kernel k = kernel_of("attention_dkv", a);
-    std::vector<int> buffers = bind(k, t, a, 6);
-    k.set("COLS_K", ceil_div(a.depth, columns));
-    k.set("COLS_V", ceil_div(a.width, columns));
-    bind_result(k, "DK", a.to[1], {a.batch, a.key_heads, a.keys, a.depth});
-    bind_result(k, "DV", a.to[2], {a.batch, a.key_heads, a.keys, a.width});
-    for (size_t n : {size_t{1}, size_t{2}}) {
-      std::string name = n == 1 ? "dk" : "dv", value = n == 1 ? "STORE_DK(at,x)" : "STORE_DV(at,x)";
-      k.set(value, wanted[n] ? name + "_set(at, x)" : "");
-      if (wanted[n])
-        buffers.push_back(next++);
-      else
-        std::erase_if(k.params, [&](const Param& p) { return p.name == name; });
-    }
-    list.launches.push_back(launch(t, std::move(k), a.batch * a.key_heads, a.keys, std::move(buffers)));
-  }
+  if (wanted[0]) list.launches.push_back(grad_of_queries(t, a, next));
+  if (wanted[1] || wanted[2]) list.launches.push_back(grad_of_keys(t, a, wanted, next));
   return list;
 }
 

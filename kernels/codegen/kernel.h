@@ -10,6 +10,11 @@
 //   BARRIER;                all work-items of the group meet; shared arrays are visible then
 //   T w = SHUFFLE_DOWN(v, d);  v (int, uint, float) of the work-item d further in its warp of 32, or its own beyond the
 //                           warp; called by all of the group that still run (Target::shuffles)
+//   MMA(c, n, a0, a1, a2, a3, b0, b1)    c[n … n + 3] += a b by a warp, in the layout of PTX's mma.m16n8k16; only in
+//   kernels
+//                           that attention.cpp gives Language::tensor_cores, with these: PACK(low, high) rounds two
+//                           floats to a word of T, SHUFFLE_XOR(v, m) reads the work-item whose number in the warp
+//                           differs by the bits m, UNROLL stands before a loop
 //   NAN_OF(x)               true for a NaN, whatever the compiler assumes
 //   PRECISE float x = …;    computed operation by operation, on a line of its own; so are later assignments to x
 // A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.
@@ -84,7 +89,8 @@ struct Kernel {
   int body_line = 1;
   bool may_alias = false;  ///< outputs may share memory with inputs
   bool exact = false;
-  bool subgroups = false;                                    ///< GLSL: uses subgroupBroadcast
+  uint32_t registers = 64;  ///< of a work-item, if the kernel has shared arrays: limits the groups per unit (CUDA)
+  bool subgroups = false;   ///< GLSL: uses subgroupBroadcast
   std::vector<std::pair<std::string, std::string>> repeats;  ///< letter and value name: lines with {r} are repeated
   std::string rounds;                                        ///< expression of its loop rounds; empty: no loops
   uint64_t elements = 0;                                     ///< the largest element index + 1 that IDX must hold

@@ -201,6 +201,8 @@ struct Attention {
   std::array<Operand, 4> at = {};  ///< q, k, v, dy: strides along their four dimensions, the last 1
   std::array<Operand, 3> to = {};  ///< the same of the results: y, or dq, dk, dv
 };
+/// "" or why attention does not run on the target's tensor cores, but in tiles of f32.
+std::string declines_tensor_cores(const Target&, const Attention& shape);
 /// Inputs q, k, v[, mask][, seed, step]; results y, and if `lse` the logarithm of the sum of exponentials per row.
 LaunchList attention(const Target&, const Attention& shape, bool lse);
 /// Inputs q, k, v, dy, lse, delta[, mask][, seed, step]; those of the results dq, dk, dv that are `wanted`.

@@ -22,6 +22,7 @@ struct Target {
   uint64_t max_buffer_bytes = ~0ull;  ///< largest range of one kernel argument
   bool exact = false;                 ///< kernels of exact numerics: docs/EXACT.md
   bool rounded_division = false;      ///< / and sqrt of a KernelSource::exact are correctly rounded; else div_, sqrt_
+  bool tensor_cores = false;          ///< the device executes Language::tensor_cores
   uint32_t max_rounds = ~0u;  ///< loop rounds of one work-item, all its loops together: beyond that they quietly end
                               ///< (lavapipe: 65535, nested and following loops counted together, unrolled ones not)
 

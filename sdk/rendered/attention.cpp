@@ -90,12 +90,22 @@ LaunchList attention_grad(const NodeView& c) {
   return codegen::attention_grad(c.traits, a, wanted);
 }
 
+/// Entries whose kernels run on tensor cores; the same functions choose these kernels.
+template <LaunchList (*make)(const NodeView&), size_t fixed>
+MatchResult declines_tensor_cores(const NodeView& c) {
+  MatchResult why = declines<make>(c);
+  return why.empty() ? codegen::declines_tensor_cores(c.traits, attention_of(c, fixed)) : why;
+}
+
 }  // namespace
 
 std::vector<RenderEntry> attention_entries() {
+  constexpr Capabilities can = {.views = 3, .places = true}, grad_can = {.views = 4, .places = true};
   return {
-      {"portable attention", "attention", declines<attention>, attention, {.views = 3, .places = true}},
-      {"portable attention", "attention_grad", declines<attention_grad>, attention_grad, {.views = 4, .places = true}}};
+      {"tensor core attention", "attention", declines_tensor_cores<attention, 3>, attention, can},
+      {"portable attention", "attention", declines<attention>, attention, can},
+      {"tensor core attention", "attention_grad", declines_tensor_cores<attention_grad, 6>, attention_grad, grad_can},
+      {"portable attention", "attention_grad", declines<attention_grad>, attention_grad, grad_can}};
 }
 
 }  // namespace tutti::sdk

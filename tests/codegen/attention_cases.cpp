@@ -8,6 +8,7 @@ namespace tutti::codegen::cases {
 namespace {
 
 enum class Mask { none, boolean, added };
+enum class Lies { apart, packed, packed_oddly };
 
 struct Sizes {
   int64_t batch, heads, key_heads, rows, keys, depth, width;
@@ -19,7 +20,7 @@ struct Problem {
   std::vector<Array> inputs;  ///< q, k, v, dy, lse, delta, mask, seed, step
   std::vector<double> y, lse, dq, dk, dv;
 
-  Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, bool packed);
+  Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, Lies lies);
 
  private:
   double in(size_t input, const Operand& x, int64_t b, int64_t h, int64_t i, int64_t d) const {
@@ -39,7 +40,7 @@ Operand dense(DType t, int64_t heads, int64_t rows, int64_t size) {
   return {t, {heads * rows * size, rows * size, size, 1}};
 }
 
-Problem::Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, bool packed) {
+Problem::Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, Lies lies) {
   a = {t, s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.width, 0.3, causal};
   a.dropout = dropout;
   a.stream = 9;
@@ -48,8 +49,8 @@ Problem::Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, bool 
   auto draw = [&](int64_t n, uint32_t seed) { return random(t, n, -2, 2, seed); };
   inputs = {draw(s.batch * s.heads * s.rows * s.depth, 1), draw(s.batch * s.key_heads * s.keys * s.depth, 2),
             draw(s.batch * s.key_heads * s.keys * s.width, 3), draw(s.batch * s.heads * s.rows * s.width, 4)};
-  if (packed) {  // [batch, rows, 3, heads, depth]: the same memory for all three
-    int64_t row = 3 * s.heads * s.depth;
+  if (lies != Lies::apart) {  // [batch, rows, 3, heads, depth]: the same memory for all three; oddly: one element more
+    int64_t row = 3 * s.heads * s.depth + (lies == Lies::packed_oddly);
     Array all = draw(s.batch * s.rows * row, 5);
     for (int64_t n = 0; n < 3; ++n) {
       auto i = static_cast<size_t>(n);
@@ -123,14 +124,14 @@ void Problem::head(int64_t b, int64_t h) {
 /// Targets without such kernels get those of a GPU.
 Target gpu(Target t) {
   t.cpu_like = false;
-  t.local_bytes = 32768;
+  t.local_bytes = 49152;
   t.max_local = std::max(t.max_local, 128u);
   return t;
 }
 
 void add(std::vector<Case>& all, const std::string& name, DType t, Sizes s, bool causal, Mask mask = Mask::none,
-         double dropout = 0, bool packed = false) {
-  Problem p(t, s, causal, mask, dropout, packed);
+         double dropout = 0, Lies lies = Lies::apart) {
+  Problem p(t, s, causal, mask, dropout, lies);
   Case forward{"attention " + name}, backward{"gradient of attention " + name};
   backward.inputs = p.inputs;
   forward.inputs = {p.inputs[0], p.inputs[1], p.inputs[2]};
@@ -162,8 +163,20 @@ std::vector<Case> attention_cases() {
   add(all, "with an added mask", f, {1, 2, 2, 40, 40, 20, 8}, true, Mask::added);
   add(all, "with dropout", f, {1, 2, 2, 40, 50, 8, 8}, false, Mask::none, 0.3);
   add(all, "without any probability", f, {1, 1, 1, 5, 6, 4, 4}, false, Mask::none, 1);
-  add(all, "of packed heads in bf16", DType::bf16, {2, 2, 2, 37, 37, 64, 64}, true, Mask::none, 0, true);
+  add(all, "of packed heads in bf16", DType::bf16, {2, 2, 2, 37, 37, 64, 64}, true, Mask::none, 0, Lies::packed);
   add(all, "in f16", DType::f16, {1, 2, 1, 20, 35, 128, 32}, false, Mask::added, 0.1);
+  return all;
+}
+
+std::vector<Case> tensor_core_attention_cases() {
+  constexpr DType b = DType::bf16, h = DType::f16;
+  std::vector<Case> all;
+  add(all, "of shared heads in bf16", b, {1, 2, 1, 70, 90, 16, 32}, false);
+  add(all, "causal in f16", h, {1, 1, 1, 90, 90, 16, 16}, true, Mask::none, 0.2);
+  add(all, "of packed heads at odd places with a bool mask in f16", h, {1, 2, 2, 20, 20, 16, 16}, false, Mask::boolean,
+      0, Lies::packed_oddly);
+  add(all, "of 128 elements with an added mask in f16", h, {1, 1, 1, 20, 40, 128, 16}, false, Mask::added, 0.1);
+  add(all, "of values of 112 elements in bf16", b, {1, 1, 1, 20, 40, 16, 112}, true);
   return all;
 }
 

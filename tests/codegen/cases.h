@@ -62,6 +62,8 @@ std::vector<Case> index_cases();
 std::vector<Case> reduce_cases();
 std::vector<Case> row_cases();
 std::vector<Case> attention_cases();
+/// Those with kernels for tensor cores.
+std::vector<Case> tensor_core_attention_cases();
 std::vector<Case> matmul_cases();
 std::vector<Case> conv_cases();
 std::vector<Case> pool_cases();

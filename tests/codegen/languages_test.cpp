@@ -23,8 +23,8 @@ namespace {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (auto part : {elementwise_cases(), index_cases(), reduce_cases(), row_cases(), attention_cases(), matmul_cases(),
-                    conv_cases(), pool_cases(), recurrence_cases()})
+  for (auto part : {elementwise_cases(), index_cases(), reduce_cases(), row_cases(), attention_cases(),
+                    tensor_core_attention_cases(), matmul_cases(), conv_cases(), pool_cases(), recurrence_cases()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -33,11 +33,12 @@ std::vector<Case> all_cases() {
 size_t part(size_t n) { return std::getenv("TUTTI_ALL_CASES") ? 1 : n; }
 
 /// Distinct texts: every kernel's first, and one of `every` of its others (other sizes and dtypes of the same kind).
-std::vector<std::string> texts(const Language& language, bool cpu_like, size_t every) {
+std::vector<std::string> texts(const Language& language, bool cpu_like, size_t every, bool tensor_cores = false) {
   std::set<std::string> seen;
   std::map<std::string, size_t> of_kernel;
   std::vector<std::string> kept;
   Target t = target(language, cpu_like);
+  t.tensor_cores = tensor_cores;
   for (const Case& c : all_cases())
     for (const Launch& d : c.make(t).launches) {
       std::string text = render(t, *d.kernel).text;
@@ -167,7 +168,7 @@ TEST_P(DialectCuda, Compiles) {
   if (!nvrtc.library) GTEST_SKIP() << "NVRTC is not installed";
   if (!nvrtc.supported().contains(number))
     GTEST_SKIP() << "NVRTC " << nvrtc.version_text() << " does not compile for sm_" << number;
-  const std::vector<std::string> list = texts(Language::cuda_c(), false, every ? 1 : part(SIZE_MAX));
+  const std::vector<std::string> list = texts(Language::cuda_c(), false, every ? 1 : part(SIZE_MAX), number >= 80);
   const std::string architecture = fmt::format("sm_{}", number);
   std::atomic<size_t> next = 0, compiled = 0;
   auto work = [&] {
@@ -199,8 +200,9 @@ class DialectPtx : public testing::TestWithParam<int> {
     if (!opened_nvrtc().supported().contains(GetParam()))
       GTEST_SKIP() << "NVRTC " << opened_nvrtc().version_text() << " does not compile for sm_" << GetParam();
   }
-  std::string ptx_of(const Case& c) {
+  std::string ptx_of(const Case& c, bool tensor_cores = false) {
     Target t = target(Language::cuda_c(), false);
+    t.tensor_cores = tensor_cores;
     LaunchList work = c.make(t);
     std::string ptx, error = opened_nvrtc().error_of(render(t, *work.launches.at(0).kernel).text,
                                                      fmt::format("sm_{}", GetParam()), &ptx);
@@ -232,6 +234,13 @@ TEST_P(DialectPtx, AdamMoves16BytesAtOnce) {
   std::string bf16 = ptx_of(find(all, "Adam, gradients in bf16"));
   EXPECT_EQ(count(bf16, wide_load), 2 * (1 + 3 * 2));
   EXPECT_EQ(count(bf16, wide_store), 2 * 3 * 2);
+}
+
+TEST_P(DialectPtx, AttentionMultipliesOnTensorCores) {
+  const Case c = find(tensor_core_attention_cases(), "attention of shared heads in bf16");
+  constexpr const char* product = "mma\\.sync\\.aligned\\.m16n8k16\\.row\\.col\\.f32\\.bf16\\.bf16\\.f32";
+  EXPECT_EQ(count(ptx_of(c, true), product), 8 + 4 * 4) << "64 keys by 16 elements, 32 elements by 64 keys";
+  EXPECT_EQ(count(ptx_of(c), product), 0) << "where the device does not have them";
 }
 
 TEST_P(DialectPtx, ReductionsLoad16BytesAndShuffle) {

@@ -188,7 +188,11 @@ void BlockRun::check_races(Warp& w, const Instruction& i, int lane, std::vector<
       fail(CUDA_ERROR_LAUNCH_FAILED, std::string("a race in ") + name_of(i.space) + " memory", w, i, lane);
 }
 
-void shuffle_down(Warp& w, const Instruction& i) {
+namespace {
+
+/// source_of(lane, operand): the lane that it reads, if that is in its segment.
+template <class F>
+void shuffle(Warp& w, const Instruction& i, F source_of) {
   In<uint32_t> from(w, i.a), delta(w, i.b), clamp(w, i.c), members(w, i.e);
   std::array<uint32_t, lanes> old;
   for (int l = 0; l < lanes; ++l) old[static_cast<size_t>(l)] = from[l];
@@ -198,13 +202,23 @@ void shuffle_down(Warp& w, const Instruction& i) {
       w.block->fail(CUDA_ERROR_LAUNCH_FAILED, "a shuffle that only some of its lanes reach", w, i, l);
     int segment = static_cast<int>(clamp[l] >> 8 & 31);
     int last = (l & segment) | (static_cast<int>(clamp[l] & 31) & ~segment);
-    int source = l + static_cast<int>(delta[l] & 31);
+    int source = source_of(l, static_cast<int>(delta[l] & 31));
     bool inside = source <= last;
     if (!(members[l] >> (inside ? source : l) & 1))
       w.block->fail(CUDA_ERROR_LAUNCH_FAILED, "a shuffle from a lane that is not a member", w, i, l);
     w.words(i.d)[l] = old[static_cast<size_t>(inside ? source : l)];
     if (i.d2 >= 0) w.words(i.d2)[l] = inside;
   }
+}
+
+}  // namespace
+
+void shuffle_down(Warp& w, const Instruction& i) {
+  shuffle(w, i, [](int lane, int delta) { return lane + delta; });
+}
+
+void shuffle_butterfly(Warp& w, const Instruction& i) {
+  shuffle(w, i, [](int lane, int mask) { return lane ^ mask; });
 }
 
 }  // namespace tutti::softcuda

@@ -211,9 +211,15 @@ bool Decoder::special(std::string_view opcode, const Operands& operands, Instruc
     need(1);
     if (operands[0] != "0") refuse("only barrier 0 is implemented, not " + operands[0]);
     i.flow = Flow::barrier;
-  } else if (opcode == "shfl.sync.down.b32") {
+  } else if (opcode == "shfl.sync.down.b32" || opcode == "shfl.sync.bfly.b32") {
     need(5);
+    i.run = opcode == "shfl.sync.down.b32" ? shuffle_down : shuffle_butterfly;
     shuffle(operands, i);
+  } else if (opcode.starts_with("mma.")) {
+    need(4);
+    i.run = product_handler(opcode);
+    if (!i.run) refuse("the instruction " + std::string(opcode) + " is not implemented");
+    product(operands, i);
   } else if (opcode == "mov.b32" && (operands.at(0)[0] == '{' || operands.at(1)[0] == '{')) {
     need(2);
     move_halves(operands, i);
@@ -254,7 +260,16 @@ void Decoder::shuffle(const Operands& operands, Instruction& i) {
   i.b = source(operands[2], Type::u32);
   i.c = source(operands[3], Type::u32);
   i.e = source(operands[4], Type::b32);
-  i.run = shuffle_down;
+}
+
+void Decoder::product(const Operands& operands, Instruction& i) {
+  constexpr std::array<size_t, 4> counts = {4, 4, 2, 4};
+  size_t at = 0;
+  for (size_t k = 0; k < counts.size(); ++k) {
+    std::vector<std::string> registers = elements(operands[k]);
+    if (registers.size() != counts[k]) refuse("mma with fragments of another size");
+    for (const std::string& r : registers) i.matrix[at++] = k == 0 ? destination(r, Type::b32) : source(r, Type::b32);
+  }
 }
 
 void Decoder::load_parameter(std::string_view opcode, const Operands& operands, Instruction& i) {

@@ -43,6 +43,7 @@ class Decoder {
   void load_parameter(std::string_view opcode, const Operands& operands, Instruction& i);
   void access(std::string_view opcode, const Operands& operands, Instruction& i);
   void shuffle(const Operands& operands, Instruction& i);
+  void product(const Operands& operands, Instruction& i);
   void branch(const std::string& to, Instruction& i);
 
   Function& function_;
@@ -68,12 +69,16 @@ void add_logic(Opcodes& table);
 void add_comparisons(Opcodes& table);
 void add_conversions(Opcodes& table);
 void add_functions(Opcodes& table);
+void add_pairs(Opcodes& table);
 
 /// Loads or stores of elements of a type from or to registers of that width; null: there is none.
 Handler access_handler(bool store, Type element, bool wide);
 /// ld.param of 4 or 8 bytes.
 Handler parameter_handler(Type type);
 void shuffle_down(Warp& w, const Instruction& i);
+void shuffle_butterfly(Warp& w, const Instruction& i);
+/// A product of a warp; null: there is none of that name.
+Handler product_handler(std::string_view opcode);
 void pack_halves(Warp& w, const Instruction& i);
 void unpack_halves(Warp& w, const Instruction& i);
 

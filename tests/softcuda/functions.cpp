@@ -39,6 +39,7 @@ const Opcodes& opcodes() {
     add_comparisons(all);
     add_conversions(all);
     add_functions(all);
+    add_pairs(all);
     return all;
   }());
   return table;

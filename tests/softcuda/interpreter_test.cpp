@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/base/dtype.h"
 #include "tests/softcuda/block.h"
 #include "tests/softcuda/driver.h"
 
@@ -102,6 +103,42 @@ TEST(Interpreter, LanesPartAndMeet) {
   EXPECT_EQ(got[31], 100u) << "no lane behind the last";
 }
 
+TEST(Interpreter, AWarpMultipliesMatrices) {
+  // a: row r has the value r + 1 at column r only; b: 10 k + n at row k and column n. So c is a row of b times r + 1.
+  auto bits = [](float x) { return static_cast<uint32_t>(f32_to_bf16(x)); };
+  std::string text = "mov.b32 %r10, 0;\nmov.b32 %r11, 0;\nmov.b32 %r12, 0;\nmov.b32 %r13, 0;\n";
+  std::vector<std::vector<uint32_t>> words(6, std::vector<uint32_t>(32));
+  for (uint32_t l = 0; l < 32; ++l) {
+    uint32_t g = l / 4, t = l % 4;
+    auto a = [&](uint32_t r, uint32_t k) { return r == k ? bits(static_cast<float>(r + 1)) : 0; };
+    auto b = [&](uint32_t k) { return bits(static_cast<float>(10 * k + g)); };
+    for (uint32_t n = 0; n < 4; ++n) {
+      uint32_t r = g + n % 2 * 8, k = 2 * t + n / 2 * 8;
+      words[n][l] = a(r, k) | a(r, k + 1) << 16;
+    }
+    for (uint32_t n = 0; n < 2; ++n) words[4 + n][l] = b(2 * t + 8 * n) | b(2 * t + 8 * n + 1) << 16;
+  }
+  for (size_t n = 0; n < 6; ++n)
+    for (uint32_t l = 0; l < 32; ++l)
+      text += "setp.eq.u32 %p1, %r1, " + std::to_string(l) + ";\n@%p1 mov.b32 %r" + std::to_string(4 + n) + ", " +
+              std::to_string(words[n][l]) + ";\n";
+  std::string product =
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r10, %r11, %r12, %r13}, {%r4, %r5, %r6, %r7}, {%r8, %r9}, "
+      "{%r10, %r11, %r12, %r13};\n";
+  for (uint32_t n = 0; n < 4; ++n) {
+    auto got = results(kernel(text + product + "st.global.u32 [%rd2], %r" + std::to_string(10 + n) + ";\n"));
+    for (uint32_t l = 0; l < 32; ++l) {
+      uint32_t r = l / 4 + n / 2 * 8, c = l % 4 * 2 + n % 2;
+      float b = bf16_to_f32(f32_to_bf16(static_cast<float>(10 * r + c)));
+      EXPECT_EQ(std::bit_cast<float>(got[l]), static_cast<float>(r + 1) * b) << r << ' ' << c;
+    }
+  }
+  EXPECT_THAT(fault(kernel(text + "setp.lt.u32 %p1, %r1, 7;\n@%p1 " + product)),
+              HasSubstr("a product of a warp that only some of its lanes reach"));
+  EXPECT_EQ(word("cvt.rn.bf16x2.f32 %r2, 0f40000000, 0f3F800000;\n"), 0x40003f80u) << "the first one is the upper half";
+  EXPECT_EQ(word("cvt.rn.f16x2.f32 %r2, 0f7FC00000, 0f3F800000;\n"), 0x7fff3c00u);
+}
+
 TEST(Interpreter, NamesWhatItLacks) {
   auto message = [](const std::string& text) {
     try {
@@ -116,6 +153,8 @@ TEST(Interpreter, NamesWhatItLacks) {
   EXPECT_THAT(message(kernel("ld.param.volatile.u64 %rd4, [out];\n")), HasSubstr("is not implemented"));
   EXPECT_THAT(message(kernel("ld.global.relaxed.gpu.u32 %r2, [%rd2];\n")), HasSubstr("is not implemented"));
   EXPECT_THAT(message(kernel("add.s32 %rd1, %r1, 1;\n")), HasSubstr("another width"));
+  EXPECT_THAT(message(kernel("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r2}, {%r3}, {%r4}, {%r5};\n")),
+              HasSubstr("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 is not implemented"));
   EXPECT_THAT(message(kernel("bra $L_none;\n")), HasSubstr("an unknown label $L_none"));
   EXPECT_THAT(message(kernel("mov.u32 %r2, %clock;\n")), HasSubstr("%clock"));
   EXPECT_THAT(message(".version 8.0\n.extern .func f\n"), HasSubstr("the directive .extern is not implemented"));

@@ -59,7 +59,8 @@ class Kernels : public testing::TestWithParam<const char*> {
       ++ran;
       SCOPED_TRACE(c.name);
       try {
-        LaunchList work = c.make(codegen::cases::target(codegen::Language::cuda_c(), false));
+        LaunchList work = c.make(target());
+        for (const codegen::Launch& d : work.launches) launched_.insert(d.name);
         auto got = run_kernels(*nvrtc_, GetParam(), all_checks, work, c.inputs, c.expected);
         EXPECT_EQ(codegen::cases::compare(c, got), "");
       } catch (const std::exception& e) {
@@ -68,7 +69,14 @@ class Kernels : public testing::TestWithParam<const char*> {
     }
     EXPECT_GT(ran, 0u);
   }
+  /// Only sm_80 and later have the products that the kernels use.
+  static codegen::Target target() {
+    codegen::Target t = codegen::cases::target(codegen::Language::cuda_c(), false);
+    t.tensor_cores = std::string_view(GetParam()) != "compute_75";
+    return t;
+  }
   const cuda::NvrtcApi* nvrtc_ = nullptr;
+  std::set<std::string> launched_;
 };
 
 TEST_P(Kernels, ElementwiseAgreesWithFloat64) { run_all(codegen::cases::elementwise_cases(), 24); }
@@ -76,6 +84,11 @@ TEST_P(Kernels, IndexAgreesWithFloat64) { run_all(codegen::cases::index_cases(),
 TEST_P(Kernels, ReductionsAgreeWithFloat64) { run_all(codegen::cases::reduce_cases(), 24); }
 TEST_P(Kernels, RowProgramsAgreeWithFloat64) { run_all(codegen::cases::row_cases(), 6); }
 TEST_P(Kernels, AttentionAgreesWithFloat64) { run_all(codegen::cases::attention_cases(), 6); }
+TEST_P(Kernels, AttentionOnTensorCoresAgreesWithFloat64) {
+  run_all(codegen::cases::tensor_core_attention_cases(), target().tensor_cores ? 1 : 3);
+  for (const char* name : {"attention_mma", "attention_mma_dq", "attention_mma_dkv"})
+    EXPECT_EQ(launched_.contains(name), nvrtc_ && target().tensor_cores) << name;
+}
 TEST_P(Kernels, ProductsAgreeWithFloat64) { run_all(codegen::cases::matmul_cases(), 24); }
 TEST_P(Kernels, ConvolutionsAgreeWithFloat64) { run_all(codegen::cases::conv_cases(), 24); }
 TEST_P(Kernels, PoolsAgreeWithFloat64) { run_all(codegen::cases::pool_cases(), 8); }

@@ -57,6 +57,7 @@ struct Instruction {
   int d = -1, d2 = -1;    ///< results
   int a = -1, b = -1, c = -1, e = -1;
   std::array<int, 4> data = {-1, -1, -1, -1};  ///< registers that are loaded, stored or packed
+  std::array<int, 14> matrix = {};             ///< registers of a product: results, a, b, summands
   int base = -1;                               ///< of an address; -1: none
   int64_t offset = 0;
   int target = -1;  ///< of a branch

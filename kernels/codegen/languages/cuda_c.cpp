@@ -37,10 +37,27 @@ __device__ __forceinline__ uint as_u32_(int x) { return uint(x); }
 #define UINT2(a, b) make_uint2(a, b)
 )";
 
+// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"; sm_80 and later.
+constexpr const char* tensor_core_words =
+    R"(__device__ __forceinline__ void mma_(float& c0, float& c1, float& c2, float& c3, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {{
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.{type}.{type}.f32 {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+               : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}}
+__device__ __forceinline__ uint pack_(float low, float high) {{
+  uint word;
+  asm("cvt.rn.{type}x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}}
+#define MMA(c, n, a0, a1, a2, a3, b0, b1) mma_(c[n], c[(n) + 1], c[(n) + 2], c[(n) + 3], a0, a1, a2, a3, b0, b1)
+#define PACK(low, high) pack_(low, high)
+#define SHUFFLE_XOR(v, m) __shfl_xor_sync(0xffffffffu, v, m)
+#define UNROLL _Pragma("unroll")
+)";
+
 std::string open(const Target& t, const Kernel& k) {
   uint32_t threads = k.local[0] * k.local[1] * k.local[2];
-  // Limits tiled kernels to 64 registers; otherwise ptxas spills registers to fit more groups.
-  std::string together = k.shared.empty() ? "" : fmt::format(", {}", std::max(1u, 1024 / threads));
+  // Allows tiled kernels so many registers, of 65,536; otherwise ptxas spills registers to fit more groups.
+  std::string together = k.shared.empty() ? "" : fmt::format(", {}", std::max(1u, 65536 / (threads * k.registers)));
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) tutti_{}(", threads, together, k.name) +
          pointer_parameters(t, k, " __restrict__", "__shared__");
 }
@@ -63,6 +80,7 @@ const Language& Language::cuda_c() {
       .divide = "__fdiv_rn({a}, {b})",
       .root = "__fsqrt_rn({a})",
       .shuffles = true,
+      .tensor_cores = tensor_core_words,
       .entry = "tutti_{kernel}",  // shown by profilers; identical for identical texts
       .open = codegen::open,
   };
