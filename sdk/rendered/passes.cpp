@@ -58,10 +58,12 @@ void Planner::elementwise(uint32_t k, const char* entry) {
   std::vector<uint32_t> in = memories_of(f.inputs), out;
   std::set<uint32_t> taken;
   for (uint32_t v : f.outputs) out.push_back(pass_output(v, f, taken, name));
-  if (std::ranges::none_of(f.inputs, [&](uint32_t v) { return views_.contains(v); }))
-    return add_work(cache_.pass(p_, f), name, k, in, out);
-  add_work(rendered(traits_, codegen::elementwise(traits_, f.code, f.dims, operands(f), f.types(p_), f.exact)), name, k,
-           in, out);
+  bool views = std::ranges::any_of(f.inputs, [&](uint32_t v) { return views_.contains(v); });
+  if (!views)
+    add_work(cache_.pass(p_, f), name, k, in, out);
+  else
+    add_work(rendered(traits_, codegen::elementwise(traits_, f.code, f.dims, operands(f), f.types(p_), f.exact)), name,
+             k, in, out);
 }
 
 std::vector<codegen::Operand> Planner::operands(const Fusion& f) const {

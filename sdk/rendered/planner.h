@@ -33,9 +33,9 @@ class Planner : Schedule {
                           const std::vector<uint32_t>& buffers, const std::string& name);
   /// Throws NodeError(internal) if a library's launches do not use all `operands` inputs and results and the scratch.
   void check_library(const codegen::LaunchList& work, uint32_t node, size_t operands) const;
-  /// Adds the launches of one LaunchList with the buffers `in`, `out`, scratch.
-  void add_work(const RenderedWork& work, const std::string& name, uint32_t node, const std::vector<uint32_t>& in,
-                const std::vector<uint32_t>& out);
+  /// Adds the launches of one LaunchList with the buffers `in`, `out`, scratch; returns these.
+  std::vector<uint32_t> add_work(const RenderedWork& work, const std::string& name, uint32_t node,
+                                 const std::vector<uint32_t>& in, const std::vector<uint32_t>& out);
   /// Fills what the work writes and does not read, if TUTTI_POISON is set.
   void poison_results(uint32_t node, const std::vector<uint32_t>& buffers, size_t inputs);
   void copy(const TensorType& type, const std::string& name, uint32_t from, uint32_t to) override;
@@ -50,6 +50,21 @@ class Planner : Schedule {
   void structured(uint32_t k, const RenderChoice& choice);
   /// The memory of the input that the node's result may overwrite, or NONE.
   uint32_t overwritten_input(const Node& n, const Capabilities& can);
+
+  // ---- last launches of row programs: last_launches.cpp
+  /// A launch that folds the partial results of columns, which only the optimizer reads: many share one.
+  struct LastLaunch {
+    codegen::Launch launch;
+    std::vector<uint32_t> buffers;  ///< memories, per parameter
+    uint32_t node;
+    std::string name;
+  };
+  /// Keeps the last launch of a row program's work for later and adds the others.
+  void add_rows(const RenderedWork& work, const std::string& name, uint32_t node, const std::vector<uint32_t>& in,
+                const std::vector<uint32_t>& out);
+  /// Adds the kept launches if one of them writes what is used, or reads what is written.
+  void add_last_before(std::span<const uint32_t> used, std::span<const uint32_t> written);
+  void add_last();
 
   // ---- views: views.cpp
   /// How a value lies in the memory of the value that it is a part of, in another order; in elements.
@@ -135,6 +150,7 @@ class Planner : Schedule {
   std::vector<uint32_t> batch_end_;  // per node: the end of its batch group
   std::map<std::string, uint32_t> kernels_;
   std::map<std::vector<uint32_t>, uint32_t> numbers_;  // numbers of launches to the region that holds them
+  std::vector<LastLaunch> last_;
   RenderedPlan plan_;
 };
 
