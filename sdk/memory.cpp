@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "core/base/host_memory.h"
 #include "core/base/rounding.h"
+#include "sdk/parallel_build.h"
 
 namespace tutti::sdk {
 namespace {
@@ -24,16 +28,61 @@ constexpr size_t worth_a_look = 1 << 20;  // smaller sizes are not worth the que
 bool beyond_room(size_t bytes) { return bytes >= worth_a_look && bytes > host_memory_left(); }
 
 constexpr size_t huge_page = 2 << 20;
+constexpr size_t worth_mapping = 1 << 20;
 
-/// Large memory is in huge pages where the system has some: fewer page faults and fewer misses of the TLB.
-void* allocate(size_t bytes) {
-  if (bytes < 2 * huge_page) return std::aligned_alloc(alignment, align_up(bytes, alignment));
-  const size_t whole = align_up(bytes, huge_page);
-  void* at = std::aligned_alloc(huge_page, whole);
-#ifdef MADV_HUGEPAGE
-  if (at) madvise(at, whole, MADV_HUGEPAGE);
+/// Mappings consist of whole units: large ones of huge pages where the system has some, for fewer page faults and TLB
+/// misses.
+size_t unit_of(size_t bytes) { return bytes < 2 * huge_page ? static_cast<size_t>(sysconf(_SC_PAGESIZE)) : huge_page; }
+
+/// Makes zeroed pages present, so that later accesses need no page faults. False if there is no memory.
+bool populate(std::byte* at, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  if (madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return true;
+  if (errno == ENOMEM) return false;
 #endif
+  std::memset(at, 0, bytes);  // before Linux 5.14
+  return true;
+}
+
+/// The same in several threads: clearing pages takes most of the time of an allocation.
+bool populate_in_parts(std::byte* at, size_t bytes) {
+  constexpr size_t part = 8 * huge_page;
+  std::atomic<bool> all = true;
+  parallel_build(ceil_div(bytes, part), [&](size_t k) {
+    if (!populate(at + k * part, std::min(part, bytes - k * part))) all = false;
+  });
+  return all;
+}
+
+/// New pages are zero, so nothing has to write them; null if there is no memory.
+void* map_zeroed(size_t bytes) {
+  const size_t unit = unit_of(bytes), whole = align_up(bytes, unit);
+  void* mapped = mmap(nullptr, whole + unit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  const size_t before = align_up(reinterpret_cast<uintptr_t>(mapped), unit) - reinterpret_cast<uintptr_t>(mapped);
+  std::byte* at = static_cast<std::byte*>(mapped) + before;
+  if (before) munmap(mapped, before);
+  munmap(at + whole, unit - before);
+#ifdef MADV_HUGEPAGE
+  if (unit == huge_page) madvise(at, whole, MADV_HUGEPAGE);
+#endif
+  if (populate_in_parts(at, whole)) return at;
+  munmap(at, whole);
+  return nullptr;
+}
+
+void* allocate_zeroed(size_t bytes) {
+  if (bytes >= worth_mapping) return map_zeroed(bytes);
+  void* at = std::aligned_alloc(alignment, align_up(bytes, alignment));
+  if (at) std::memset(at, 0, bytes);
   return at;
+}
+
+void release(void* at, size_t bytes) {
+  if (bytes >= worth_mapping)
+    munmap(at, align_up(bytes, unit_of(bytes)));
+  else
+    std::free(at);
 }
 
 }  // namespace
@@ -43,35 +92,37 @@ void Meter::add(size_t bytes) {
   peak_ = std::max(peak_, now_);
 }
 
-Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what) : data_(nothing) {
+Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what, size_t uncounted) : data_(nothing) {
   if (bytes == 0) return;
-  void* at = beyond_room(bytes) ? nullptr : allocate(bytes);
+  void* at = beyond_room(bytes) ? nullptr : allocate_zeroed(bytes);
   if (!at)
     throw Error(Code::no_memory,
                 fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()));
   data_ = static_cast<std::byte*>(at);
   bytes_ = bytes;
+  counted_ = bytes - uncounted;
   meter_ = &meter;
-  std::memset(data_, 0, bytes);
-  meter.add(bytes);
+  meter.add(counted_);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
     : meter_(std::exchange(other.meter_, nullptr)),
       data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      counted_(std::exchange(other.counted_, 0)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(meter_, other.meter_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(counted_, other.counted_);
   return *this;
 }
 
 Buffer::~Buffer() {
   if (bytes_ == 0) return;
-  meter_->remove(bytes_);
-  std::free(data_);
+  meter_->remove(counted_);
+  release(data_, bytes_);
 }
 
 Error unknown_state(const std::string& name, const std::vector<std::string>& known) {
@@ -95,20 +146,28 @@ size_t HostStates::declare(const std::string& name, const TensorType& type) {
   return 0;
 }
 
-void HostStates::allocate(const std::string& name, Meter& meter) {
-  auto it = entries_.find(name);
-  if (it == entries_.end()) throw Error(Code::internal, fmt::format("state '{}' was never declared", name));
-  Entry& entry = it->second;
-  if (entry.allocated) return;
-  entry.buffer = Buffer(meter, num_bytes(entry.type), fmt::format("state '{}' ({})", name, to_string(entry.type)));
-  entry.allocated = true;
+void HostStates::allocate(const std::vector<std::string>& names, Meter& meter) {
+  std::vector<std::pair<Entry*, size_t>> fresh;  // with the places in the buffer
+  size_t end = 0, counted = 0;
+  for (const std::string& name : names) {
+    auto it = entries_.find(name);
+    if (it == entries_.end()) throw Error(Code::internal, fmt::format("state '{}' was never declared", name));
+    Entry& entry = it->second;
+    if (entry.data) continue;
+    fresh.emplace_back(&entry, end);
+    end += align_up(entry.bytes(), alignment);
+    counted += entry.bytes();
+  }
+  if (fresh.empty()) return;
+  buffers_.emplace_back(meter, end, "the states", end - counted);
+  for (auto [entry, place] : fresh) entry->data = buffers_.back().data() + place;
 }
 
 std::byte* HostStates::data(const std::string& name) const {
   auto it = entries_.find(name);
-  if (it == entries_.end() || !it->second.allocated)
+  if (it == entries_.end() || !it->second.data)
     throw Error(Code::internal, fmt::format("state '{}' has no memory yet", name));
-  return it->second.buffer.data();
+  return it->second.data;
 }
 
 const HostStates::Entry& HostStates::find(const std::string& name) const {
@@ -119,27 +178,27 @@ const HostStates::Entry& HostStates::find(const std::string& name) const {
     throw unknown_state(name, known);
   }
   const Entry& entry = it->second;
-  if (!entry.allocated)
+  if (!entry.data)
     throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program with this state first");
   return entry;
 }
 
 const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes) const {
   const Entry& entry = find(name);
-  if (bytes != entry.buffer.size())
+  if (bytes != entry.bytes())
     throw invalid(fmt::format("state '{}' is {} with {} bytes, but {} bytes are given", name, to_string(entry.type),
-                              entry.buffer.size(), bytes));
+                              entry.bytes(), bytes));
   return entry;
 }
 
 void HostStates::read(const std::string& name, void* to, size_t bytes) const {
   const Entry& entry = find(name, bytes);
-  if (bytes) std::memcpy(to, entry.buffer.data(), bytes);
+  if (bytes) std::memcpy(to, entry.data, bytes);
 }
 
 void HostStates::write(const std::string& name, const void* from, size_t bytes) {
   const Entry& entry = find(name, bytes);
-  if (bytes) std::memcpy(entry.buffer.data(), from, bytes);
+  if (bytes) std::memcpy(entry.data, from, bytes);
 }
 
 void HostStates::forget(const std::string& name) {
@@ -152,8 +211,8 @@ TuttiNativeState HostStates::native(const std::string& name) const {
   return {.size = sizeof(TuttiNativeState),
           .kind = TUTTI_NATIVE_HOST,
           .dtype = static_cast<uint32_t>(entry.type.dtype),
-          .data = reinterpret_cast<uint64_t>(entry.buffer.data()),
-          .bytes = entry.buffer.size()};
+          .data = reinterpret_cast<uint64_t>(entry.data),
+          .bytes = entry.bytes()};
 }
 
 }  // namespace tutti::sdk

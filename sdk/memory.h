@@ -27,7 +27,8 @@ class Meter {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Meter& meter, size_t bytes, const std::string& what);
+  /// `uncounted`: how many of the bytes are padding that the meter leaves out.
+  Buffer(Meter& meter, size_t bytes, const std::string& what, size_t uncounted = 0);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -37,20 +38,20 @@ class Buffer {
  private:
   Meter* meter_ = nullptr;
   std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0, counted_ = 0;
 };
 
 /// The error for an unknown state name; it lists the first eight of the session's `known` states.
 Error unknown_state(const std::string& name, const std::vector<std::string>& known);
 
 /// The named states of a session whose device is the host, row-major. `declare` fixes name and type at compile time
-/// (Error if the name is declared again with another type), `allocate` allocates zeroed memory once, read and write
-/// copy whole states and throw errors that name mismatches.
+/// (Error if the name is declared again with another type), `allocate` gives zeroed memory to those that have none, in
+/// one piece, read and write copy whole states and throw errors that name mismatches.
 class HostStates {
  public:
   /// Returns the bytes that allocate(name) will need: 0 if the name was declared before.
   size_t declare(const std::string& name, const TensorType& type);
-  void allocate(const std::string& name, Meter& meter);
+  void allocate(const std::vector<std::string>& names, Meter& meter);
   std::byte* data(const std::string& name) const;
   void read(const std::string& name, void* to, size_t bytes) const;
   void write(const std::string& name, const void* from, size_t bytes);
@@ -61,12 +62,13 @@ class HostStates {
  private:
   struct Entry {
     TensorType type;
-    Buffer buffer;
-    bool allocated = false;
+    std::byte* data = nullptr;  ///< null until allocated
+    size_t bytes() const { return num_bytes(type); }
   };
   const Entry& find(const std::string& name) const;
   const Entry& find(const std::string& name, size_t bytes) const;
   std::map<std::string, Entry> entries_;
+  std::vector<Buffer> buffers_;
 };
 
 }  // namespace tutti::sdk

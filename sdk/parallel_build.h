@@ -1,9 +1,10 @@
-// Builds kernels in several threads.
+// Builds kernels, or clears memory, in several threads.
 #pragma once
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,7 +29,10 @@ std::vector<std::exception_ptr> parallel_build(size_t count, F&& build) {
   };
   std::vector<std::jthread> others;
   size_t threads = std::min<size_t>({count, static_cast<size_t>(usable_cpus()), 16});
-  for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  try {
+    for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads are granted: those that run do the work
+  }
   work();
   others.clear();  // joins
   return errors;

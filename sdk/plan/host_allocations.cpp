@@ -19,7 +19,9 @@ HostAllocations::HostAllocations(const Program& program, const MemoryPlan& plan,
 
 void HostAllocations::allocate(Program& program, Meter& meter) {
   check_host_room(sizes_, [&] { return large_tensors(plan_); });
-  for (const State& s : program.states) states_.allocate(s.name, meter);
+  std::vector<std::string> names;
+  for (const State& s : program.states) names.push_back(s.name);
+  states_.allocate(names, meter);
   Buffer constants(meter, sizes_.constants, "constants"), arena(meter, sizes_.arena, "the arena"),
       workspace(meter, sizes_.workspace, "the workspace"), staging(meter, sizes_.staging, "the feeds");
   constants_ = std::move(constants);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -66,8 +67,8 @@ TEST(Memory, States) {
   float x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {};
   EXPECT_NE(message_of([&] { states.read("w", y, 24); }).find("no memory yet"), std::string::npos);
   EXPECT_EQ(meter.now(), 0u);
-  states.allocate("w", meter);
-  states.allocate("w", meter);
+  states.allocate({"w"}, meter);
+  states.allocate({"w"}, meter);
   EXPECT_EQ(meter.now(), 24u);
   states.read("w", y, 24);
   EXPECT_EQ(y[5], 0);
@@ -77,6 +78,38 @@ TEST(Memory, States) {
   EXPECT_NE(message_of([&] { states.write("w", x, 20); }).find("24 bytes, but 20"), std::string::npos);
   EXPECT_NE(message_of([&] { states.read("v", y, 24); }).find("no state 'v' in this session; its states are: w"),
             std::string::npos);
+}
+
+TEST(Memory, StatesOfOneProgramAreOnePiece) {
+  Meter meter;
+  HostStates states;
+  states.declare("w", {DType::f32, {3}});
+  states.declare("empty", {DType::f32, {0}});
+  states.declare("b", {DType::u8, {5}});
+  states.declare("data", {DType::u8, {3 << 20}});
+  states.allocate({"w", "empty", "b"}, meter);
+  EXPECT_EQ(meter.now(), 17u);  // without padding
+  EXPECT_EQ(states.data("b") - states.data("w"), 64);
+  EXPECT_NE(states.data("empty"), nullptr);
+  std::byte* before = states.data("w");
+  states.allocate({"b", "data", "w"}, meter);
+  EXPECT_EQ(meter.now(), 17u + (3 << 20));
+  EXPECT_EQ(states.data("w"), before);
+  std::byte* data = states.data("data");
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+  for (size_t k = 0; k < 3 << 20; ++k) ASSERT_EQ(data[k], std::byte{0});
+}
+
+TEST(Memory, LargeBuffersAreZeroAfterReuse) {
+  Meter meter;
+  for (size_t bytes : {size_t{1} << 20, (size_t{5} << 20) + 1})
+    for (int round = 0; round < 2; ++round) {
+      Buffer b(meter, bytes, "b");
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(b.data()) % 64, 0u);
+      EXPECT_EQ(std::count(b.data(), b.data() + bytes, std::byte{0}), static_cast<std::ptrdiff_t>(bytes));
+      std::memset(b.data(), 1, bytes);
+    }
+  EXPECT_EQ(meter.now(), 0u);
 }
 
 }  // namespace

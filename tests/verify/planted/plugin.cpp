@@ -46,7 +46,7 @@ class PlantedExecutable : public sdk::Executable {
   }
 
   void prepare() override {
-    for (const sdk::State& s : p_.states) shared_.states.allocate(s.name, shared_.meter);
+    for (const sdk::State& s : p_.states) shared_.states.allocate({s.name}, shared_.meter);
   }
 
   void stage(std::span<void*> feeds) override {
