@@ -125,6 +125,12 @@ Buffer::~Buffer() {
   release(data_, bytes_);
 }
 
+void Buffer::uncount(size_t bytes) {
+  if (bytes == 0) return;
+  counted_ -= bytes;
+  meter_->remove(bytes);
+}
+
 Error unknown_state(const std::string& name, const std::vector<std::string>& known) {
   std::string names;
   for (size_t k = 0; k < std::min<size_t>(known.size(), 8); ++k) names += (k ? ", " : "") + known[k];
@@ -147,20 +153,33 @@ size_t HostStates::declare(const std::string& name, const TensorType& type) {
 }
 
 void HostStates::allocate(const std::vector<std::string>& names, Meter& meter) {
-  std::vector<std::pair<Entry*, size_t>> fresh;  // with the places in the buffer
+  constexpr size_t large = 2 * huge_page;  // has a piece of its own, so that forget() frees it
+  struct Fresh {
+    Entry* entry;
+    std::shared_ptr<Buffer> piece;
+    size_t place;
+  };
+  std::vector<Fresh> fresh;
   size_t end = 0, counted = 0;
   for (const std::string& name : names) {
     auto it = entries_.find(name);
     if (it == entries_.end()) throw Error(Code::internal, fmt::format("state '{}' was never declared", name));
     Entry& entry = it->second;
     if (entry.data) continue;
-    fresh.emplace_back(&entry, end);
+    if (entry.bytes() >= large) {
+      std::string what = fmt::format("state '{}' ({})", name, to_string(entry.type));
+      fresh.push_back({&entry, std::make_shared<Buffer>(meter, entry.bytes(), what), 0});
+      continue;
+    }
+    fresh.push_back({&entry, nullptr, end});
     end += align_up(entry.bytes(), alignment);
     counted += entry.bytes();
   }
-  if (fresh.empty()) return;
-  buffers_.emplace_back(meter, end, "the states", end - counted);
-  for (auto [entry, place] : fresh) entry->data = buffers_.back().data() + place;
+  auto shared = std::make_shared<Buffer>(meter, end, "the states", end - counted);
+  for (Fresh& f : fresh) {
+    f.entry->piece = f.piece ? std::move(f.piece) : shared;
+    f.entry->data = f.entry->piece->data() + f.place;
+  }
 }
 
 std::byte* HostStates::data(const std::string& name) const {
@@ -202,7 +221,8 @@ void HostStates::write(const std::string& name, const void* from, size_t bytes) 
 }
 
 void HostStates::forget(const std::string& name) {
-  find(name);
+  const Entry& entry = find(name);
+  entry.piece->uncount(entry.bytes());
   entries_.erase(name);
 }
 

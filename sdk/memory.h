@@ -1,6 +1,7 @@
 // Counted memory for sessions whose device memory is host memory.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Buffer {
   ~Buffer();
   std::byte* data() const { return data_; }
   size_t size() const { return bytes_; }
+  /// Leaves this many more of its bytes out of the meter.
+  void uncount(size_t bytes);
 
  private:
   Meter* meter_ = nullptr;
@@ -45,8 +48,8 @@ class Buffer {
 Error unknown_state(const std::string& name, const std::vector<std::string>& known);
 
 /// The named states of a session whose device is the host, row-major. `declare` fixes name and type at compile time
-/// (Error if the name is declared again with another type), `allocate` gives zeroed memory to those that have none, in
-/// one piece, read and write copy whole states and throw errors that name mismatches.
+/// (Error if the name is declared again with another type), `allocate` gives zeroed memory to those that have none, those
+/// of a program in few pieces, read and write copy whole states and throw errors that name mismatches.
 class HostStates {
  public:
   /// Returns the bytes that allocate(name) will need: 0 if the name was declared before.
@@ -57,18 +60,19 @@ class HostStates {
   void write(const std::string& name, const void* from, size_t bytes);
   /// The state's memory in the form of TuttiNative.
   TuttiNativeState native(const std::string& name) const;
+  /// The meter falls by the state's bytes. Its memory is freed with the last state of the piece.
   void forget(const std::string& name);
 
  private:
   struct Entry {
     TensorType type;
-    std::byte* data = nullptr;  ///< null until allocated
+    std::byte* data = nullptr;      ///< null until allocated
+    std::shared_ptr<Buffer> piece;  ///< which has the data
     size_t bytes() const { return num_bytes(type); }
   };
   const Entry& find(const std::string& name) const;
   const Entry& find(const std::string& name, size_t bytes) const;
   std::map<std::string, Entry> entries_;
-  std::vector<Buffer> buffers_;
 };
 
 }  // namespace tutti::sdk

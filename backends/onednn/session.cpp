@@ -160,9 +160,9 @@ class CpuExecutable : public sdk::Executable {
   std::vector<uint64_t> moments_;  // if timed: begin of the last run, times between its steps, end
 };
 
-class CpuSession : public sdk::Session {
+class CpuSession : public sdk::HostSession<Shared> {
  public:
-  CpuSession(int threads, const sdk::Host& host) : shared_(threads) {
+  CpuSession(int threads, const sdk::Host& host) : HostSession(threads) {
     shared_.host = host;
     const std::string& why = OpenMp::get().why_not_ours();
     host.log(3, "onednn",
@@ -185,26 +185,7 @@ class CpuSession : public sdk::Session {
     return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
 
-  void wait(uint64_t ticket, uint64_t) override {
-    if (ticket > shared_.tickets)
-      throw invalid(
-          fmt::format("wait: ticket {} was never returned by run; the newest is {}", ticket, shared_.tickets));
-  }
-
-  void usage(uint64_t& now, uint64_t& peak) override {
-    now = shared_.meter.now();
-    peak = shared_.meter.peak();
-  }
-
-  void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
-  TuttiNativeState native(const std::string& state) override { return shared_.states.native(state); }
-  void write(const std::string& state, const void* from, size_t bytes) override {
-    shared_.states.write(state, from, bytes);
-  }
-  void forget(const std::string& state) override { shared_.states.forget(state); }
-
  private:
-  Shared shared_;
   ChoiceCache choices_{choose_kernel};
 };
 

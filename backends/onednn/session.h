@@ -1,17 +1,13 @@
 // A session on the CPU. run is synchronous, so wait returns immediately.
 #pragma once
 #include "kernels/cpu/team.h"
-#include "sdk/memory.h"
-#include "sdk/plugin.h"
+#include "sdk/host_session.h"
 
 namespace tutti::onednn {
 
-/// State shared by a session's executables. The meter is the first member, because buffers must not outlive it.
-struct Shared {
+/// State shared by a session's executables.
+struct Shared : sdk::HostShared {
   explicit Shared(int threads) : threads(threads), cpus(kernels::cpus_to_bind(threads)) {}
-  sdk::Meter meter;
-  sdk::HostStates states;
-  uint64_t tickets = 0;
   int threads;
   std::vector<int> cpus;  // CPUs to bind threads to
   sdk::Host host;

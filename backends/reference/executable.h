@@ -5,7 +5,7 @@
 #include "backends/reference/reference.h"
 #include "core/abi/tutti_ops.h"
 #include "graph/expr.h"
-#include "sdk/memory.h"
+#include "sdk/host_session.h"
 
 namespace tutti {
 struct OpDef;
@@ -14,10 +14,7 @@ struct OpDef;
 namespace tutti::reference {
 
 /// State shared by a session and its executables.
-struct Shared {
-  sdk::Meter meter;
-  sdk::HostStates states;
-  uint64_t tickets = 0;
+struct Shared : sdk::HostShared {
   TuttiOps ops = {};  ///< definitions of the program's own ops
 };
 

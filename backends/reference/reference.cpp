@@ -51,7 +51,7 @@ Bound bind(const sdk::Program& program, uint32_t k, const TuttiOps& ops) {
 
 namespace {
 
-class ReferenceSession : public sdk::Session {
+class ReferenceSession : public sdk::HostSession<Shared> {
  public:
   explicit ReferenceSession(const TuttiOps& ops) { shared_.ops = ops; }
   void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
@@ -76,28 +76,6 @@ class ReferenceSession : public sdk::Session {
     }
     return make_executable(shared_, std::move(program), std::move(bound), options.flags & TUTTI_OPT_PROFILE);
   }
-
-  void wait(uint64_t ticket, uint64_t) override {  // run is synchronous
-    if (ticket > shared_.tickets)
-      throw invalid(
-          fmt::format("wait: ticket {} was never returned by run; the newest is {}", ticket, shared_.tickets));
-  }
-
-  void usage(uint64_t& now, uint64_t& peak) override {
-    now = shared_.meter.now();
-    peak = shared_.meter.peak();
-  }
-
-  void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
-  TuttiNativeState native(const std::string& state) override { return shared_.states.native(state); }
-
-  void write(const std::string& state, const void* from, size_t bytes) override {
-    shared_.states.write(state, from, bytes);
-  }
-  void forget(const std::string& state) override { shared_.states.forget(state); }
-
- private:
-  Shared shared_;
 };
 
 class ReferencePlugin : public sdk::Plugin {

@@ -113,7 +113,7 @@ class PlantedExecutable : public sdk::Executable {
   size_t state_bytes_ = 0;
 };
 
-class PlantedSession : public sdk::Session {
+class PlantedSession : public sdk::HostSession<reference::Shared> {
  public:
   void check(const sdk::Program& p, std::span<uint8_t> accepted, const sdk::Why& why) override {
     for (uint32_t k = 0; k < p.nodes.size(); ++k) {
@@ -129,17 +129,9 @@ class PlantedSession : public sdk::Session {
   std::unique_ptr<sdk::Executable> compile(sdk::Program p, const TuttiOptions&) override {
     return std::make_unique<PlantedExecutable>(shared_, fault_, std::move(p));
   }
-  void wait(uint64_t, uint64_t) override {}
-  void usage(uint64_t& now, uint64_t& peak) override {
-    now = shared_.meter.now();
-    peak = shared_.meter.peak();
-  }
-  void read(const std::string& s, void* to, size_t bytes) override { shared_.states.read(s, to, bytes); }
-  void write(const std::string& s, const void* from, size_t bytes) override { shared_.states.write(s, from, bytes); }
 
  private:
   std::string fault_ = read_fault();
-  reference::Shared shared_;
 };
 
 class PlantedPlugin : public sdk::Plugin {
