@@ -131,9 +131,6 @@ void add_data(CLI::App& app, Action& action) {
                              ->check(whole<int64_t>);
   CLI::Option* sized = sub->add_option("--context", command.open.context, "Tokens per text sample (default: 256)")
                            ->check(whole<int64_t>);
-  sub->add_option("--tokenizer", command.open.tokenizer,
-                  "Text tokenizer: bytes, chars, bpe:FOLDER (GPT-2's vocab.json and merges.txt), or gguf:FILE")
-      ->capture_default_str();
   add_data_options(*sub, command.open);
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti data shapes:64 --png shapes.png --output shapes.safetensors");

@@ -71,7 +71,7 @@ int export_gguf(RunOptions& run, const std::string& file, const std::string& out
   run.validate();
   check_target("--output", output);
   GgufDecoder decoder = decoder_of(run, output);
-  if ((model.weights_alone() || model.of_folder()) && run.tokenizer == "chars")
+  if ((model.weights_alone() || model.of_folder()) && run.open.tokenizer == "chars")
     throw invalid(fmt::format("{}: there is no tokenizer", model.path()),
                   "give one: --tokenizer hf:FOLDER or bpe:FOLDER");
   std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
@@ -87,7 +87,7 @@ int export_gguf(RunOptions& run, const std::string& file, const std::string& out
   const std::string name = std::filesystem::path(output).stem().string();
   const auto* characters = dynamic_cast<const data::Characters*>(tokenizer.get());
   std::vector<std::string> notes;
-  const GgufMetadata words = data::gguf_tokenizer(run.tokenizer, characters ? characters->vocabulary() : "",
+  const GgufMetadata words = data::gguf_tokenizer(run.open.tokenizer, characters ? characters->vocabulary() : "",
                                                   decoder.options.vocabulary, notes);
   GgufExport out = gguf_export(decoder, weights, name, wanted, words, source ? &*source : nullptr);
   out.notes.insert(out.notes.end(), notes.begin(), notes.end());

@@ -162,7 +162,7 @@ struct GenerateCommand {
       return prompt;
     }
     auto* own = dynamic_cast<const data::HfTokenizer*>(&tokenizer);
-    const bool chats = own && !data::chat_template_of_folder(run.tokenizer.substr(3)).empty();
+    const bool chats = own && !data::chat_template_of_folder(run.open.tokenizer.substr(3)).empty();
     if (raw && !chats)
       throw invalid_option("raw", "", fmt::format("has no effect on {}, which has no chat template", file), "omit it");
     if (chats && !raw) print_not_applied(file);
@@ -188,7 +188,7 @@ struct GenerateCommand {
     how.check();
     if (!run.definition().context)
       throw invalid(fmt::format("{} is not a language model", run.model), "use gpt, llama or char_lstm");
-    if ((model.weights_alone() || model.of_folder()) && run.tokenizer == "chars")
+    if ((model.weights_alone() || model.of_folder()) && run.open.tokenizer == "chars")
       throw invalid(fmt::format("{}: the file contains no tokenizer", model.path()),
                     "give one: --tokenizer hf:FOLDER or bpe:FOLDER");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();

@@ -25,7 +25,7 @@ void write_folder(const std::string& folder, const RunOptions& run, const data::
   if (!def.text.empty())
     how.source = run.model;
   else if (def.context)
-    how.tokenizer = run.tokenizer;
+    how.tokenizer = run.open.tokenizer;
   for (const std::string& what : hf::write_folder(folder, def, run.model_options(), set, std::move(weights), how))
     print_err("{}: without {}\n", folder, what);
 }

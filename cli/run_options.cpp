@@ -75,7 +75,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   all["batch"] = std::to_string(trainer.batch);
   all["normalise"] = text("normalise");  // measured numbers for "data"
   all["optimizer"] = optimizer;
-  if (all.contains("tokenizer")) all["tokenizer"] = tokenizer;  // that of the model's folder or file
+  if (all.contains("tokenizer")) all["tokenizer"] = open.tokenizer;  // that of the model's folder or file
   if (options_.contains("schedule")) all["schedule"] = text("schedule");
   if (all.contains("dropout")) all["dropout"] = fmt::format("{}", model_values.net.dropout);
   if (options_.contains("epochs")) all["epochs"] = std::to_string(epochs);
@@ -159,7 +159,6 @@ data::OpenOptions RunOptions::open_options(bool judged, bool labelled) const {
   how.labelled = labelled || !how.whole;  // the training run divided the samples that have labels
   how.scaled = !definition().weights && weights_file().empty();
   if (how.vocabulary.empty() && data::takes_option(data, "columns")) how.vocabulary = initial_vocabulary();
-  if (typed("tokenizer") || data::takes_tokenizer(data)) how.tokenizer = tokenizer;
   if (data::takes_context(data))
     how.context =
         model_values.context || !definition().context ? model_values.context : definition().context(model_options());
@@ -233,10 +232,11 @@ void RunOptions::start(Trainer& trainer, const data::Source& set) const {
 void RunOptions::complete() {
   const ModelDef& def = definition();
   const ModelSize& size = def.size(model_values.size);
-  if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && tokenizer == "chars")
-    tokenizer = "gguf:" + file;
-  if (hf::is_folder(model) && !named("tokenizer") && tokenizer == "chars" && def.context && hf::has_tokenizer(model))
-    tokenizer = "hf:" + model;
+  if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && open.tokenizer == "chars")
+    open.tokenizer = "gguf:" + file;
+  if (hf::is_folder(model) && !named("tokenizer") && open.tokenizer == "chars" && def.context &&
+      hf::has_tokenizer(model))
+    open.tokenizer = "hf:" + model;
   if (hf::is_folder(model) && !named("normalise"))
     if (std::string asked = hf::normalise_of(model); !asked.empty()) texts.at("normalise") = asked;
   if (data.empty()) {
@@ -245,7 +245,8 @@ void RunOptions::complete() {
     data_chosen_ = own;
     data_restored_ = !description_.empty();
   }
-  if (hf::is_folder(model) && !named("tokenizer") && tokenizer == "chars" && def.context && data::takes_tokenizer(data))
+  if (hf::is_folder(model) && !named("tokenizer") && open.tokenizer == "chars" && def.context &&
+      data::takes_tokenizer(data))
     throw invalid_option("tokenizer", "", fmt::format("{} has no tokenizer.json", model),
                          "give the model's tokenizer: --tokenizer hf:FOLDER or bpe:FOLDER");
   if (!named("epochs") && !named("steps")) epochs = size.epochs;
@@ -416,7 +417,7 @@ std::map<std::string, QuantForm> RunOptions::weight_forms(const std::string& che
 }
 
 std::unique_ptr<data::Tokenizer> RunOptions::open_tokenizer() const {
-  return data::open_tokenizer(tokenizer, vocabulary_);
+  return data::open_tokenizer(open.tokenizer, vocabulary_);
 }
 
 std::string RunOptions::weights_file() const { return names_file(init) ? init : ""; }

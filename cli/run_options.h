@@ -39,7 +39,6 @@ struct RunOptions {
   std::string model, init = "torch", data;
   ModelOptions model_values;  ///< of the options that model_options() has records of, but for init
   data::OpenOptions open;     ///< the options of data_options(), for reading --data
-  std::string tokenizer = "chars";
   int64_t epochs = 1, steps = 0;
   uint64_t memory_budget = 0;  ///< bytes; 0: none
   std::string optimizer;

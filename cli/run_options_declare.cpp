@@ -99,11 +99,6 @@ void RunOptions::add_data(CLI::App& sub) {
           d);
   for (CLI::Option* option : add_data_options(sub, open)) declare(option, d);
   add_model_options(sub, d);
-  declare(sub.add_option("--tokenizer", tokenizer,
-                         "Text tokenizer: bytes, chars, hf:FOLDER (tokenizer.json), bpe:FOLDER (GPT-2's vocab.json and "
-                         "merges.txt), or "
-                         "gguf:FILE"),
-          d);
 }
 
 void RunOptions::add_training(CLI::App& sub) {

@@ -67,8 +67,7 @@ void TrainCommand::check_options() const {
   if (!merged.empty() && !merged.ends_with(".safetensors") && !hf::has_config(run.definition()))
     throw invalid_option("merged", merged, fmt::format("transformers has no model like {}", run.model),
                          "name a .safetensors file for the weights alone");
-  if (norms < 0) throw invalid_option("norms", norms, "expected a number of steps", "0 or more");
-  if (norms > 0 && settings.log_dir.empty())
+  if (int64_t norms = run.trainer.norms_every; norms > 0 && settings.log_dir.empty())
     throw invalid_option("norms", norms, "has no effect without --log-dir, which writes them", "add --log-dir DIR");
 }
 
@@ -100,7 +99,7 @@ Settings TrainCommand::common(const TrainerOptions& options, int64_t total) cons
   for (const auto& [name, number] : {std::pair<const char*, int64_t>{"steps in all", total},
                                      {"threads", run.threads},
                                      {"recomputed blocks", options.recompute},
-                                     {"norms", norms},
+                                     {"norms", options.norms_every},
                                      {"gradient norm", options.gradient_norm},
                                      {"no-eval", no_eval},
                                      {"checkpoint", !settings.checkpoint.empty()}})
@@ -122,8 +121,8 @@ TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& t
                                              int64_t total) {
   TrainerOptions options = run.trainer_options(total);
   // Clipping computes the norm anyway; otherwise it would cost a small model 10 % of its time.
-  options.gradient_norm = (!settings.log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
-  options.norms_every = norms;
+  options.gradient_norm =
+      (!settings.log_dir.empty() || page.asked()) && (options.norms_every > 0 || options.clip_norm > 0);
   if (page.asked() || run.memory_budget > 0) options.forms = run.weight_forms(resume);
   run.fit(options, device, task, data, !no_eval, !quiet);
   options.profiler = profile.make();
@@ -192,7 +191,7 @@ int TrainCommand::operator()() try {
   check_options();
   check_ranks();
   if (summary) return summarize_model();
-  settings.norms = norms > 0;
+  settings.norms = run.trainer.norms_every > 0;
   settings.data = shell_word(run.data);
   loop.emplace(settings, ranks.writes());
   const std::optional<Device> named = named_device();
@@ -274,11 +273,6 @@ void add_files(TrainCommand& command, CLI::App* sub) {
   sub->add_option("--merged", command.merged,
                   "Save the weights, with adapters merged into them: FILE.safetensors, or a folder that "
                   "transformers' from_pretrained() opens")
-      ->group("Files");
-  sub->add_option("--norms", command.norms,
-                  "With --log-dir: log the norms of every parameter and its gradient every N steps (0: off) to "
-                  "norms.csv, and the global gradient norm of every step to steps.csv")
-      ->check(whole<int64_t>)
       ->group("Files");
   command.page.add_to(*sub);
 }

@@ -23,7 +23,6 @@ struct TrainCommand {
   WorldRun ranks;
   RunSettings settings;
   std::string resume, adapters, merged;
-  int64_t norms = 0;
   std::optional<int64_t> overfit;
   bool json = false, quiet = false, no_eval = false, summary = false;
 

@@ -183,6 +183,10 @@ bool DataOption::given(const OpenOptions& o) const {
   return std::visit([&](auto member) { return o.*member != OpenOptions().*member; }, field);
 }
 
+std::string DataOption::text(const OpenOptions& o) const {
+  return std::visit([&](auto member) { return fmt::format("{}", o.*member); }, field);
+}
+
 std::span<const DataOption> data_options() {
   static const std::vector<DataOption> all = {
       {"test-data", &OpenOptions::test_data,
@@ -191,7 +195,10 @@ std::span<const DataOption> data_options() {
        "Part of the samples to split off as test set, for example 0.2 (default: 0.1), if the data has none"},
       {"columns", &OpenOptions::columns, "Columns of a table to learn from, separated by commas (default: all)"},
       {"drop", &OpenOptions::drop, "Columns of a table to leave out, separated by commas"},
-      {"csv", &OpenOptions::csv, std::string("A list that says ") + csv_format_doc}};
+      {"csv", &OpenOptions::csv, std::string("A list that says ") + csv_format_doc},
+      {"tokenizer", &OpenOptions::tokenizer,
+       "Text tokenizer: bytes, chars, hf:FOLDER (tokenizer.json), bpe:FOLDER (GPT-2's vocab.json and merges.txt), or "
+       "gguf:FILE"}};
   return all;
 }
 
@@ -227,29 +234,22 @@ Sources open_both(const DataForm& form, const std::string& spec, OpenOptions opt
   return all;
 }
 
+OptionError without_effect(std::string_view option, const std::string& value, const std::string& spec) {
+  std::vector<std::string> others;
+  for (const DataForm* f : all_data_forms())
+    if (f->takes.contains(option)) others.push_back(f->name);
+  return invalid_option(option, value, fmt::format("has no effect on data '{}'", spec),
+                        fmt::format("omit it, or use data of the form {}", alternatives(others)));
+}
+
 }  // namespace
 
 Sources open_data(const std::string& spec, const OpenOptions& options) try {
   const DataForm& form = form_of(spec);
   for (const DataOption& o : data_options())
-    if (o.given(options) && !form.takes.contains(o.name)) {
-      std::vector<std::string> others;
-      for (const DataForm* f : all_data_forms())
-        if (f->takes.contains(o.name)) others.push_back(f->name);
-      throw invalid_option(o.name, "", fmt::format("has no effect on data '{}'", spec),
-                           fmt::format("omit it, or use data of the form {}", alternatives(others)));
-    }
-  auto refuse = [&](const std::string& option, bool DataForm::*takes) {
-    std::vector<std::string> others;
-    for (const DataForm* f : all_data_forms())
-      if (f->*takes) others.push_back(f->name);
-    throw invalid(fmt::format("{}: has no effect on data '{}'", option, spec),
-                  fmt::format("omit it, or use data of the form {}", alternatives(others)));
-  };
-  if (options.context != 0 && !form.takes_context)
-    refuse(option_text("context", options.context), &DataForm::takes_context);
-  if (options.tokenizer != OpenOptions().tokenizer && !form.takes_tokenizer)
-    refuse(option_text("tokenizer", options.tokenizer), &DataForm::takes_tokenizer);
+    if (o.given(options) && !form.takes.contains(o.name)) throw without_effect(o.name, o.text(options), spec);
+  if (options.context != 0 && !form.takes.contains("context"))
+    throw without_effect("context", std::to_string(options.context), spec);
   return options.test_data.empty() ? form.open(with_new_name(spec), options)
                                    : open_both(form, with_new_name(spec), options);
 } catch (const OptionError&) {
@@ -258,8 +258,8 @@ Sources open_data(const std::string& spec, const OpenOptions& options) try {
   throw OptionError(e, "data");
 }
 
-bool takes_context(const std::string& spec) { return form_of(spec).takes_context; }
-bool takes_tokenizer(const std::string& spec) { return form_of(spec).takes_tokenizer; }
+bool takes_context(const std::string& spec) { return takes_option(spec, "context"); }
+bool takes_tokenizer(const std::string& spec) { return takes_option(spec, "tokenizer"); }
 
 std::optional<Error> not_installed(const std::string& spec) {
   const DataForm& form = form_of(spec);

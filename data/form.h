@@ -22,11 +22,9 @@ struct DataForm {
   bool takes_arguments = false;
   /// The error of open() if a data set that must be installed separately is missing; null: the form has no such set.
   std::optional<Error> (*not_installed)() = nullptr;
-  /// Whether OpenOptions::context and OpenOptions::tokenizer apply to it; otherwise open_data() refuses them.
-  bool takes_context = false, takes_tokenizer = false;
   /// Bytes of host memory of data generated from the spec; null: the data is read from files.
   uint64_t (*generated_bytes)(const std::string& spec) = nullptr;
-  /// Names of the data_options() that apply to it.
+  /// Names of the data_options() that apply to it, and "context"; open_data() refuses the others.
   std::set<std::string, std::less<>> takes = {};
 };
 
@@ -37,6 +35,8 @@ struct DataOption {
   std::string doc;
   /// Whether the value differs from the default.
   bool given(const OpenOptions& options) const;
+  /// The value as text.
+  std::string text(const OpenOptions& options) const;
 };
 /// All of them, in the order of help texts.
 TUTTI_API std::span<const DataOption> data_options();

@@ -23,7 +23,7 @@ std::optional<Written> written(Trainer& trainer, const RunOptions& run, const da
   std::vector<data::Column> columns = test.columns();
   auto tokens = std::ranges::find(columns, "tokens", &data::Column::name);
   if (!model.context || tokens == columns.end() || tokens->type.dtype != DType::i32) return {};
-  if (run.tokenizer == "chars" && test.vocabulary.empty()) return {};  // synthetic tokens have no text
+  if (run.open.tokenizer == "chars" && test.vocabulary.empty()) return {};  // synthetic tokens have no text
   int64_t context = model.context(run.model_options());
   std::vector<int32_t> prompt(static_cast<size_t>(num_elements(tokens->type.shape)));
   int32_t first = 0;

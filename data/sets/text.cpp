@@ -96,13 +96,12 @@ const DataForm synthetic_text_form{.name = "synthetic-text",
                                    .form = "synthetic-text:VOCABULARY[:TOKENS]",
                                    .open = make_up,
                                    .takes_arguments = true,
-                                   .takes_context = true};
+                                   .takes = {"context"}};
 
 const DataForm text_form{.name = "text",
                          .form = "text:FILE (UTF-8; see the options tokenizer and context)",
                          .open = open_text,
                          .takes_arguments = true,
-                         .takes_context = true,
-                         .takes_tokenizer = true};
+                         .takes = {"context", "tokenizer"}};
 
 }  // namespace tutti::data

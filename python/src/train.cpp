@@ -277,7 +277,7 @@ void bind_tasks(nb::module_& m) {
 }
 
 static void bind_trainer_options(nb::module_& m) {
-  m.def("trainer_options", [] {  // (keyword, default, doc, whether commands accept it) of each record
+  m.def("trainer_options", [] {  // (keyword, default, doc, its name in commands or "") of each record
     nb::list all;
     for (const TrainerOption& option : trainer_options())
       all.append(nb::make_tuple(
@@ -285,7 +285,7 @@ static void bind_trainer_options(nb::module_& m) {
           option.parse
               ? nb::cast(option.text)
               : std::visit([](auto member) -> nb::object { return nb::cast(TrainerOptions{}.*member); }, option.field),
-          option.doc, option.scope != TrainerOption::Scope::library));
+          option.doc, std::string(option.scope == TrainerOption::Scope::library ? "" : option.name)));
     return all;
   });
 }

@@ -125,7 +125,7 @@ class TrainerOptions(unittest.TestCase):
     def test_docs_list_their_records(self):
         docs = (pathlib.Path(__file__).parents[2] / "docs/RUNS.md").read_text()
         for name, default, doc, command in tutti._core.trainer_options():
-            flag = f"`--{name.replace('_', '-')}`" if command else ""
+            flag = f"`--{command}`" if command else ""
             self.assertIn(f"| {flag} | `{name}` | {'none' if default == '' else default} | {doc} |\n", docs)
             self.assertIn(f"    {name} ", tutti.Trainer.__doc__)
 

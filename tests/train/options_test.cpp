@@ -84,10 +84,10 @@ TEST(Options, OfAFilesModel) {
 TEST(Options, OfDataHaveAnEffectOrAreRefused) {
   for (const data::DataForm* form : data::all_data_forms()) {
     const std::string spec = form->takes_arguments ? form->name + ":nothing" : form->name;
-    if (!form->takes_context)
+    if (!form->takes.contains("context"))
       expect_parts(message_of([&] { data::open_data(spec, {.context = 7}); }),
                    {"context 7", "has no effect on data '" + spec + "'"});
-    if (!form->takes_tokenizer)
+    if (!form->takes.contains("tokenizer"))
       expect_parts(message_of([&] { data::open_data(spec, {.tokenizer = "bytes"}); }),
                    {"tokenizer bytes", "has no effect on data '" + spec + "'"});
   }

@@ -175,12 +175,14 @@ std::vector<TrainerOption> training_records() {
        .doc = "Decay of an exponential moving average of the weights, which evaluation uses (0: off)",
        .low = 0,
        .below = 1},
-      {.name = "norms-every",
+      {.name = "norms",
        .group = "Training",
        .field = &T::norms_every,
-       .doc = "Measure the norm of every parameter and of its gradient every that many steps (0: off)",
-       .scope = library,
-       .low = 0},
+       .doc = "Measure the norm of every parameter and of its gradient every that many steps (0: off); log-dir has "
+              "them",
+       .scope = train,
+       .low = 0,
+       .python = "norms_every"},
       {.name = "nan-check",
        .group = "Training",
        .field = &T::nan_check,
@@ -368,7 +370,7 @@ void parse_texts(TrainerOptions& options, const OptionTexts& texts, int64_t tota
 }
 
 std::string TrainerOption::keyword() const {
-  std::string text(name);
+  std::string text(python.empty() ? name : python);
   std::ranges::replace(text, '-', '_');
   return text;
 }

@@ -39,6 +39,7 @@ struct TUTTI_API TrainerOption {
   std::string text = {};                                    ///< default of an option with a parser
   /// A check of the text or number beyond its range: throws Error(invalid).
   void (*check)(const TrainerOptions&) = nullptr;
+  std::string_view python = {};  ///< the name in Python, if it is another one
 
   /// The name in Python: "clip_norm".
   std::string keyword() const;
