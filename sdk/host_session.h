@@ -1,6 +1,7 @@
 // Sessions whose device memory is host memory, and whose runs have ended when run() returns.
 #pragma once
-#include <fmt/format.h>
+#include <string>
+#include <utility>
 
 #include "sdk/memory.h"
 #include "sdk/plugin.h"
@@ -23,8 +24,8 @@ class HostSession : public Session {
 
   void wait(uint64_t ticket, uint64_t) override {
     if (ticket > shared_.tickets)
-      throw invalid(
-          fmt::format("wait: ticket {} was never returned by run; the newest is {}", ticket, shared_.tickets));
+      throw invalid("wait: ticket " + std::to_string(ticket) + " was never returned by run; the newest is " +
+                    std::to_string(shared_.tickets));
   }
 
   void usage(uint64_t& now, uint64_t& peak) override {
