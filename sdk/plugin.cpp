@@ -445,12 +445,8 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
     static TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
     static TuttiProfile profile = {TUTTI_EXT_PROFILE, sizeof(TuttiProfile), 1, nullptr, call_times};
     static TuttiReady ready = {TUTTI_EXT_READY, sizeof(TuttiReady), 1, nullptr, call_watch};
-<<<<<<< HEAD
     static TuttiForget forget = {TUTTI_EXT_FORGET, sizeof(TuttiForget), 1, nullptr, call_forget};
-    static TuttiExchange exchange = {TUTTI_EXT_EXCHANGE, sizeof(TuttiExchange), 1, nullptr, call_connect};
-=======
     static TuttiExchange exchange = {TUTTI_EXT_EXCHANGE, sizeof(TuttiExchange), 2, nullptr, call_connect};
->>>>>>> 78acf744 (world, graph: sums of divided gradients go to the owner alone, the next parameter travels ahead, casts travel in two bytes)
     const TuttiExt* more = nullptr;
     auto offer = [&](auto& extension) {
       extension.next = more;

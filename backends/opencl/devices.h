@@ -15,7 +15,7 @@ struct Found {
   cl::Platform platform;
   cl::Device device;
   sdk::Device info;
-  sdk::Traits traits;              ///< for kernels and cache keys
+  sdk::Traits traits;  ///< for kernels and cache keys
 };
 
 /// Receives a level (0: error, 1: warning, 2: info) and a text.

@@ -74,6 +74,7 @@ const OpDef concat_op{
     .inputs = {"x..."},
     .attrs = {{"axis", Ints{0}}},
     .ordered = true,
+    .moves = true,
     .infer = infer,
     .reference = reference,
     .decompose = decompose,
