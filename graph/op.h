@@ -72,8 +72,7 @@ struct TUTTI_API OpDef {
   /// Other ops: docs/EXACT.md fixes the order of the operations, so the op stays as it is in exact mode, in which ops
   /// without this are decomposed.
   bool ordered = false;
-  bool moves =
-      false;  ///< ordered ops whose decomposition, too, only moves elements: used where a device declines the op
+  bool moves = false;  ///< ordered; the decomposition only moves elements too, and serves where a device declines
   /// Result types; throws Error if inputs or attributes are invalid. Not needed for elementwise ops (broadcasting,
   /// dtype of the expr).
   Types (*infer)(std::span<const TensorType> in, const Attrs& a) = nullptr;

@@ -48,8 +48,8 @@ class Buffer {
 Error unknown_state(const std::string& name, const std::vector<std::string>& known);
 
 /// The named states of a session whose device is the host, row-major. `declare` fixes name and type at compile time
-/// (Error if the name is declared again with another type), `allocate` gives zeroed memory to those that have none, those
-/// of a program in few pieces, read and write copy whole states and throw errors that name mismatches.
+/// (Error if the name is declared again with another type), `allocate` gives zeroed memory to those that have none,
+/// those of a program in few pieces, read and write copy whole states and throw errors that name mismatches.
 class HostStates {
  public:
   /// Returns the bytes that allocate(name) will need: 0 if the name was declared before.
