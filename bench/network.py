@@ -26,9 +26,9 @@ OTHERS = [1 << 16, 1 << 22]
 LEAST = 1e-6  # seconds of latency; --network takes no 0
 PIECE = 4 << 20  # as in cli/network_plan.cpp
 STEP = ["mlp", "--layers", "1024,2048,512,10", "--data", "synthetic:1024:10:4096:64", "--batch", "128", "--threads", "1", "--device", "onednn"]
-# Of the picture: rate and latency of a link as PARALLELISM.md has them, and one H100 with 4 samples of 1,024 tokens (ROOFLINE.md).
+# Of the picture: rate and latency of a link as PARALLELISM.md has them, and one H100 with 4 samples of 1,024 tokens in bf16 (tutti plan --roofline h100).
 NETWORKS = {"300 GB/s, 3 µs": (300e9, 3e-6), "50 GB/s, 5 µs": (50e9, 5e-6), "1.25 GB/s, 50 µs": (1.25e9, 50e-6)}
-STEP_SECONDS, SAMPLES, WIDTH, BLOCKS, TOKENS, VOCABULARY = 40.8e-3, 4, 768, 12, 1024, 50257
+STEP_SECONDS, SAMPLES, WIDTH, BLOCKS, TOKENS, VOCABULARY = 9.2e-3, 4, 768, 12, 1024, 50257
 COLORS = ["#2563eb", "#16a34a", "#ea580c"]
 
 
