@@ -311,8 +311,8 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);
   for (const char* option :
-       {"adapters", "merged", "norms", "save-every", "keep", "keep-best", "patience", "target", "nan-check", "overfit",
-        "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
+       {"adapters", "merged", "norms", "save-every", "keep", "keep-best", "patience", "target", "nan-check", "shares",
+        "overfit", "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
     rarely_used(*sub, option);
   for (auto [option, value] :
        {std::pair{"checkpoint", "run.safetensors"}, std::pair{"resume", "run.safetensors"},

@@ -141,8 +141,10 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
 /// The same with enough groups for `items` work-items.
 Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
 
-/// One launch for several whose results no other of them reads: kernels without numbers and functions of their own,
-/// with equal groups. Its buffers are those of all, in order.
+/// Whether together() takes both: kernels without numbers and functions of their own, with equal groups.
+bool can_be_one(const Kernel& a, const Kernel& b);
+
+/// One launch for several whose results no other of them reads. Its buffers are those of all, in order.
 Launch together(const Target& target, std::span<const Launch> list);
 
 /// A float32 constant in the language.

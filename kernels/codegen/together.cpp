@@ -58,6 +58,11 @@ void append(Kernel& all, const Kernel& k, size_t number, uint64_t first) {
 
 }  // namespace
 
+bool can_be_one(const Kernel& a, const Kernel& b) {
+  auto plain = [](const Kernel& k) { return k.numbers.empty() && k.functions.empty() && !k.write_body; };
+  return a.local == b.local && plain(a) && plain(b);
+}
+
 Launch together(const Target& target, std::span<const Launch> list) {
   if (list.size() == 1) return list[0];
   Kernel all;
@@ -70,7 +75,7 @@ Launch together(const Target& target, std::span<const Launch> list) {
   uint64_t groups = 0;
   for (size_t n = 0; n < list.size(); ++n) {
     const Kernel& k = *list[n].kernel;
-    if (k.local != first.local || !k.numbers.empty() || !k.functions.empty() || k.write_body)
+    if (!can_be_one(first, k))
       throw Error(Code::internal, fmt::format("the kernels {} and {} cannot be one", first.name, k.name));
     uint64_t count = uint64_t{1} * list[n].groups[0] * list[n].groups[1] * list[n].groups[2];
     all.body += fmt::format("  {}if (group < {}) {{\n", n ? "else " : "", groups + count);

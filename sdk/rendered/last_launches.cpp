@@ -19,8 +19,8 @@ constexpr uint64_t most_bytes = 16ull << 20;  // of memory that waits
 void Planner::add_rows(const RenderedWork& work, const std::string& name, uint32_t node,
                        const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
   const std::vector<codegen::Launch>& launches = work.list.launches;
-  bool waits = launches.size() == 2 && launches[1].name == "row_program_columns" && launches[1].kernel->numbers.empty();
-  if (!waits) {
+  bool waits = launches.size() == 2 && launches[1].name == "row_program_columns";
+  if (!waits || !codegen::can_be_one(*launches[1].kernel, *launches[1].kernel)) {
     add_work(work, name, node, in, out);
     return;
   }
@@ -36,7 +36,8 @@ void Planner::add_rows(const RenderedWork& work, const std::string& name, uint32
     arguments += l.buffers.size();
     for (uint32_t m : l.buffers) bytes += memories_[m].place == Place::arena ? memories_[m].bytes : 0;
   }
-  if (last_.size() == most_together || arguments > traits_.max_arguments || bytes > most_bytes) add_last();
+  const bool fits = last_.empty() || codegen::can_be_one(*last_[0].launch.kernel, *last.launch.kernel);
+  if (!fits || last_.size() == most_together || arguments > traits_.max_arguments || bytes > most_bytes) add_last();
   last_.push_back(std::move(last));
 }
 

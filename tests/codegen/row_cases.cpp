@@ -222,7 +222,9 @@ Case joined(const Case& a, const Case& b) {
             at += ins + outs - in - out + all.scratch_bytes.size();
           n = static_cast<int>(at);
         }
-        (l.name == "row_program_columns" ? last : all.launches).push_back(std::move(l));
+        const bool waits =
+            l.name == "row_program_columns" && can_be_one(last.empty() ? *l.kernel : *last[0].kernel, *l.kernel);
+        (waits ? last : all.launches).push_back(std::move(l));
       }
       all.scratch_bytes.insert(all.scratch_bytes.end(), work.scratch_bytes.begin(), work.scratch_bytes.end());
     }

@@ -102,6 +102,7 @@ class Shards(ranks.Case):
         self.refused(["--shard all", "reference:0 cannot get parameters", "--shard optimizer"], (*two, "--device", "reference"))
         self.refused(["--shard all", "devices differ", "--shard optimizer"], (*two, "--device", "onednn,reference"))
         self.refused(["--ema 0.9", "--shard all", "--shard optimizer"], (*two, *FAST, "--ema", "0.9"))
+        self.refused(["--device fastest", "is for one process", "one for each rank"], (2, *ranks.MLP, "--device", "fastest"))
 
     def test_one_rank_has_nothing_to_share(self):
         for how in (SHARD, ALL):

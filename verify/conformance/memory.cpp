@@ -157,8 +157,8 @@ void grows_not(Findings& f, int64_t tensor, const std::string& what, const std::
     if (resident_bytes() - before < rounds * tensor / 2) return;
   }
   f.add(fmt::format("the process grows by {} with every {}, although its tensors need only {}",
-                    bytes_text(static_cast<uint64_t>((resident_bytes() - start) / (most_blocks * rounds))), what,
-                    bytes_text(static_cast<uint64_t>(tensor))));
+                    bytes_text(static_cast<uint64_t>((resident_bytes() - start) / (int64_t{most_blocks} * rounds))),
+                    what, bytes_text(static_cast<uint64_t>(tensor))));
 }
 
 void returned(PluginUnderTest& plugin, Findings& f) {
