@@ -31,7 +31,7 @@ TEST(Memory, BuffersCountThemselves) {
     Buffer moved = std::move(b);
     EXPECT_EQ(meter.now(), 128u);
     EXPECT_EQ(moved.size(), 28u);
-    EXPECT_EQ(b.size(), 0u);
+    EXPECT_EQ(b.size(), 0u);  // NOLINT: that is what the test is about
     a = Buffer(meter, 12, "a");
     EXPECT_EQ(meter.now(), 40u);
     Buffer empty(meter, 0, "empty");
@@ -74,7 +74,7 @@ TEST(Memory, States) {
   EXPECT_EQ(y[5], 0);
   states.write("w", x, 24);
   states.read("w", y, 24);
-  EXPECT_EQ(std::memcmp(x, y, 24), 0);
+  EXPECT_EQ(std::memcmp(x, y, 24), 0);  // NOLINT(bugprone-suspicious-memory-comparison): bits
   EXPECT_NE(message_of([&] { states.write("w", x, 20); }).find("24 bytes, but 20"), std::string::npos);
   EXPECT_NE(message_of([&] { states.read("v", y, 24); }).find("no state 'v' in this session; its states are: w"),
             std::string::npos);

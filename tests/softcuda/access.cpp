@@ -17,7 +17,7 @@ void load(Warp& w, const Instruction& i) {
     for_active(w, [&](int l) {
       Element x;
       std::memcpy(&x, reinterpret_cast<const Element*>(at[static_cast<size_t>(l)]) + k, sizeof x);
-      d[l] = static_cast<Register>(x);
+      d[l] = static_cast<Register>(x);  // NOLINT(bugprone-signed-char-misuse): it extends the sign
     });
   }
 }

@@ -27,14 +27,14 @@ void multiply(Warp& w, const Instruction& i) {
     for (int e = 0; e < 8; ++e) {
       int row = e < 2 || (e >= 4 && e < 6) ? group : group + 8;
       int column = in_group * 2 + (e & 1) + (e < 4 ? 0 : 8);
-      a[row][column] = half_of_word<to_float>(w.words(i.matrix[static_cast<size_t>(4 + e / 2)])[l], e & 1);
+      a[row][column] = half_of_word<to_float>(w.words(i.matrix[4 + static_cast<size_t>(e / 2)])[l], e & 1);
     }
     for (int e = 0; e < 4; ++e) {
       int row = in_group * 2 + (e & 1) + (e < 2 ? 0 : 8);
-      b[row][group] = half_of_word<to_float>(w.words(i.matrix[static_cast<size_t>(8 + e / 2)])[l], e & 1);
+      b[row][group] = half_of_word<to_float>(w.words(i.matrix[8 + static_cast<size_t>(e / 2)])[l], e & 1);
     }
     for (int e = 0; e < 4; ++e)
-      c[e < 2 ? group : group + 8][in_group * 2 + (e & 1)] = In<float>(w, i.matrix[static_cast<size_t>(10 + e)])[l];
+      c[e < 2 ? group : group + 8][in_group * 2 + (e & 1)] = In<float>(w, i.matrix[10 + static_cast<size_t>(e)])[l];
   }
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < depth; ++k)

@@ -335,7 +335,7 @@ TEST_P(TrainerTest, HashDependsOnSeedAndStepsAlone) {
 
 // One long epoch without a watch: the device's ring of losses goes round more than once.
 TEST_P(TrainerTest, NoLossIsLost) {
-  data::Split big = data::synthetic({8}, 2, 2 * 700, 2);
+  data::Split big = data::synthetic({8}, 2, 1400, 2);
   auto run = [&](int64_t piece) {
     Trainer t(device, classification(nn::Linear(2)), {.optimizer = Sgd{.lr = 0.1}, .batch = 2});
     while (t.steps() < 700) t.train(big.train, piece);
@@ -351,7 +351,7 @@ TEST_P(TrainerTest, NotFiniteNamesTheFirstSuchStep) {
   // Sample 37 alone holds an infinity; the step that meets it is known from the order.
   data::Dataset d = set().train;
   float bad = INFINITY;
-  std::memcpy(d.samples.bytes.data() + 37 * 32 * 4, &bad, 4);
+  std::memcpy(d.samples.bytes.data() + ptrdiff_t{37} * 32 * 4, &bad, 4);
   TrainerOptions o = options();
   Trainer t(device, task(), o);
   auto order = data::shuffled_order(160, o.seed, 0);
