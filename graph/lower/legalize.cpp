@@ -94,9 +94,8 @@ Graph Legalizer::expand(const Graph& g) {
   Rewriter r(g);
   for (size_t k = 0; k < g.nodes().size(); ++k) {
     const Node& n = g.nodes()[k];
-    const bool exact = numerics_ == TUTTI_EXACT;
-    bool fixed = exact && (n.op->elementwise() || (n.op->ordered && !n.op->moves));
-    bool keeps = fixed || ((!exact || n.op->moves) && verdicts[k]->accepted);
+    const bool fixed = numerics_ == TUTTI_EXACT && !n.op->moves;  // whatever the device accepts
+    const bool keeps = fixed ? n.op->ordered || n.op->elementwise() : verdicts[k]->accepted;
     if (!n.op->decompose || keeps) {
       r.copy(n);
       continue;

@@ -10,11 +10,10 @@
 //   BARRIER;                all work-items of the group meet; shared arrays are visible then
 //   T w = SHUFFLE_DOWN(v, d);  v (int, uint, float) of the work-item d further in its warp of 32, or its own beyond the
 //                           warp; called by all of the group that still run (Target::shuffles)
-//   MMA(c, n, a0, a1, a2, a3, b0, b1)    c[n … n + 3] += a b by a warp, in the layout of PTX's mma.m16n8k16; only in
-//   kernels
-//                           that attention.cpp gives Language::tensor_cores, with these: PACK(low, high) rounds two
-//                           floats to a word of T, SHUFFLE_XOR(v, m) reads the work-item whose number in the warp
-//                           differs by the bits m, UNROLL stands before a loop
+//   MMA(c, n, a0, a1, a2, a3, b0, b1)    c[n … n + 3] += a b by a warp, in the layout of PTX's mma.m16n8k16.
+//                           Language::tensor_cores, which attention.cpp alone gives its kernels, also has PACK(low,
+//                           high), two floats rounded to a word of T, SHUFFLE_XOR(v, m), which reads the work-item
+//                           whose number in the warp differs by the bits m, and UNROLL, before a loop
 //   NAN_OF(x)               true for a NaN, whatever the compiler assumes
 //   PRECISE float x = …;    computed operation by operation, on a line of its own; so are later assignments to x
 // A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.

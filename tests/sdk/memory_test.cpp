@@ -95,6 +95,12 @@ TEST(Memory, StatesOfOneProgramAreOnePiece) {
   states.allocate({"b", "data", "w"}, meter);
   EXPECT_EQ(meter.now(), 17u + (3 << 20));
   EXPECT_EQ(states.data("w"), before);
+  states.forget("w");
+  EXPECT_EQ(meter.now(), 5u + (3 << 20));
+  states.declare("w", {DType::u8, {7}});
+  states.allocate({"w"}, meter);
+  EXPECT_EQ(meter.now(), 12u + (3 << 20));
+  EXPECT_EQ(*states.data("w"), std::byte{0});
   std::byte* data = states.data("data");
   EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
   for (size_t k = 0; k < 3 << 20; ++k) ASSERT_EQ(data[k], std::byte{0});

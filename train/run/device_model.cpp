@@ -47,7 +47,8 @@ std::string constants_of(const InputLayout& form, const std::vector<double>& wei
 std::vector<std::string> own_states(const Graph& g) {
   std::vector<std::string> own;
   for (const State& s : g.states())
-    if (s.role == StateRole::data || s.name.starts_with("prediction.") || s.name.starts_with("explanation."))
+    if (s.role == StateRole::data ||
+        (s.role == StateRole::metric && (s.name.starts_with("prediction.") || s.name.starts_with("explanation."))))
       own.push_back(s.name);
   return own;
 }

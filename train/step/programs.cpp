@@ -440,8 +440,8 @@ bool is_reserved(const std::string& state) {
 }
 
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix :
-       {"accumulated.", "data.", "eval.", "generate.", "gradient.", "nan.", "norm.", "prediction.", "sample."})
+  for (const char* prefix : {"accumulated.", "data.", "eval.", "explanation.", "generate.", "gradient.", "nan.",
+                             "norm.", "prediction.", "sample."})
     if (name.starts_with(prefix)) return true;
   return name == "losses" || name == "gradient_norms" || is_reserved(name);
 }
