@@ -147,6 +147,9 @@ std::vector<std::pair<std::string, size_t>> keys_of(const std::string& text) {
 std::vector<Setting> from_json(const std::string& path, const std::string& text) try {
   std::vector<Setting> all;
   std::set<std::string> seen;
+  // The parser would end at a zero byte and ignore the rest.
+  if (size_t zero = text.find('\0'); zero != std::string::npos)
+    throw invalid(fmt::format("{}: byte {} is no JSON", path, zero + 1), json_remedy);
   const auto document = nlohmann::json::parse(text);
   for (const auto& [key, line] : keys_of(text)) {
     std::string where = fmt::format("{}:{}", path, line);

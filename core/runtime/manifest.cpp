@@ -56,8 +56,12 @@ int64_t integer(const json& v, const char* name, int64_t low, int64_t high) {
 
 Manifest parse(const std::filesystem::path& path) {
   json object;
+  const std::string content = read_bounded(path);
+  // The parser would end at a zero byte and ignore the rest.
+  if (size_t zero = content.find('\0'); zero != std::string::npos)
+    throw invalid(fmt::format("is not JSON: byte {}: a zero byte", zero + 1));
   try {
-    object = json::parse(read_bounded(path));
+    object = json::parse(content);
   } catch (const json::parse_error& e) {
     throw invalid(fmt::format("is not JSON: byte {}: {}", e.byte, e.what()));
   } catch (const json::out_of_range&) {

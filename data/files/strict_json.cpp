@@ -76,6 +76,8 @@ class Watch : public nlohmann::json_sax<json> {
 
 json parse_strict(const std::string& text, const JsonLimits& limits,
                   const std::function<void(size_t, const std::string&)>& fail) {
+  // The parser would end at a zero byte and ignore the rest.
+  if (size_t zero = text.find('\0'); zero != std::string::npos) fail(zero, "is no JSON: a zero byte");
   Watch watch(limits, fail);
   json::sax_parse(text, &watch);
   return json::parse(text);

@@ -70,6 +70,8 @@ class RunFiles(harness.Case):
                             ('{"lr": {}}', ["run.toml", "'lr'"]),
                             ('{"layers": [[1]]}', ["run.toml", "'layers'"]),
                             ('{"epocs": 1}', ["run.toml", "did you mean 'epochs'?"]),
+                            ('{}\x00{"lr": fast}', ["run.toml: byte 3 is no JSON"]),
+                            ('{}\x00x"', ["run.toml: byte 3 is no JSON"]),
                             ('[]', ["run.toml: a JSON array", '{"key": value, …}']),
                             ('{\n"lr": 1,\n"seed": 2,\n  "lr": 2}', ["run.toml:4: the key 'lr' occurs twice"]),
                             ('{"data": "a\\":\\n{",\n "l\\u0072": "fast"}', ["run.toml:2: --lr: 'fast' is not a finite number"]),

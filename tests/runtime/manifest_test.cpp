@@ -39,6 +39,7 @@ TEST(Manifest, BadOnesNameFileKeyAndExpectation) {
       {"[1, 2]", "must be a JSON object, not array"},
       {with("\"tutti_manifest\": 1", "\"tutti_manifest\": 1e4000"), "is not JSON: a number is too large"},
       {"\xff\xfe{}", "is not JSON"},
+      {std::string("{}\0{}", 5), "is not JSON: byte 3: a zero byte"},
       {std::string(5000, '['), "is not JSON"},
       {with("\"tutti_manifest\": 1, ", ""), "key \"tutti_manifest\" is missing"},
       {with("\"tutti_manifest\": 1", "\"tutti_manifest\": 2"), "manifest version 2; this engine reads version 1"},

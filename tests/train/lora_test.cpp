@@ -120,6 +120,8 @@ TEST(LoraTraining, AdaptersThatAreNone) {
     expect_parts(why(config("2", "4", targets), {{a, two}}), {"\"target_modules\""});
   expect_parts(why("[]", {}), {"adapter_config.json: not a JSON object"});
   expect_parts(why(good.substr(0, 30), {}), {"adapter_config.json, byte 30: the file is no JSON"});
+  const std::string zero = fmt::format("adapter_config.json, byte {}: the file is no JSON: a zero byte", good.size());
+  expect_parts(why(good + std::string("\0{}", 3), {}), {zero});
   expect_parts(why(good, {}), {"adapter_model.safetensors: the file has no tensors"});
   expect_parts(why(good, {{a, one}, {b, two}, {"base_model.model.0.weight", two}, {"lora_A.weight", two}}),
                {"adapter_model.safetensors: '" + a + "' is f32[3], which does not match the rank 2",
