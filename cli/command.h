@@ -34,6 +34,7 @@ void add_replay(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_conformance(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_report_device(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_top(CLI::App& app, Action& action);
 void add_help(CLI::App& app, Action& action);

@@ -174,6 +174,7 @@ int run(int argc, char** argv) {
   add_plan(app, action);
   add_top(app, action);
   add_doctor(app, action);
+  add_report_device(app, action);
   add_help(app, action);
   add_completion(app, action);
   as_json = wants_json(app, argc, argv);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
 
 #include "cli/command.h"
@@ -226,6 +227,25 @@ struct ParityCommand {
     return n;
   }
 
+  /// The counts of an op by dtype and direction, and the command that runs its first failure.
+  nlohmann::ordered_json cells(const parity::DeviceResult& d, const OpDef* op) const {
+    std::map<std::pair<DType, bool>, nlohmann::ordered_json> all;
+    for (const parity::CaseResult& c : d.cases) {
+      if (c.id.op != op) continue;
+      nlohmann::ordered_json& cell = all[{c.id.dtype, c.id.what != "forward"}];
+      if (cell.is_null()) {
+        cell = {{"dtype", name(c.id.dtype)}, {"direction", c.id.what == "forward" ? "forward" : "backward"}};
+        for (parity::Outcome o : parity::outcomes) cell[std::string(parity::name(o))] = 0;
+      }
+      nlohmann::ordered_json& count = cell[std::string(parity::name(c.outcome))];
+      count = count.get<int>() + 1;
+      if (c.outcome == parity::Outcome::fail && !cell.contains("replay")) cell["replay"] = d.replay(c, seed);
+    }
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (auto& [key, cell] : all) list.push_back(cell);
+    return list;
+  }
+
   nlohmann::ordered_json document(const parity::Report& report) const {
     nlohmann::ordered_json out = {{"ok", report.ok()},
                                   {"partial", report.partial},
@@ -253,6 +273,7 @@ struct ParityCommand {
             share = std::max(share, r.share), error = std::max(error, r.error);
         cell["worst_share_of_bound"] = share;  // infinite becomes null
         cell["worst_error"] = error;
+        cell["cells"] = cells(d, last);
         entry["devices"][d.device.id] = cell;
       }
       out["ops"].push_back(entry);

@@ -1,7 +1,7 @@
 # What `cmake --install` lays down: bin/tutti, lib/libtutti.so, the headers and the CMake package; for plugin authors the
 # static libraries, tutti_add_plugin, the template, the card and bin/tutti-new-plugin, which copies them. Plugins install
-# themselves (TuttiPlugin.cmake). The tree may be moved as a whole. What runs has the component `runtime`: the Python
-# wheel holds that alone.
+# themselves (TuttiPlugin.cmake). The tree may be moved as a whole. Components: `runtime` (the library), `command`, `plugin_NAME`;
+# the Python wheel holds these. The rest is for development. Each is a Debian package (TuttiPackages.cmake).
 include(CMakePackageConfigHelpers)
 set(headers "${CMAKE_INSTALL_INCLUDEDIR}/tutti")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/Tutti")
@@ -16,7 +16,7 @@ target_compile_features(tutti INTERFACE cxx_std_20)
 file(RELATIVE_PATH to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(tutti_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
 
-install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT command)
 install(TARGETS tutti_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti" COMPONENT runtime)
 install(TARGETS tutti tutti_base tutti_geometry tutti_codegen tutti_sdk EXPORT TuttiTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT Unspecified
@@ -60,9 +60,9 @@ install(DIRECTORY "${PROJECT_BINARY_DIR}/plain_c" DESTINATION "${CMAKE_INSTALL_D
 if(TARGET tutti_onednn AND "${dnnl_DIR}" MATCHES "^${PROJECT_SOURCE_DIR}/.deps/")
   set_target_properties(tutti_onednn PROPERTIES INSTALL_RPATH "$ORIGIN/..")
   install(FILES "$<TARGET_FILE:DNNL::dnnl>" DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti"
-          RENAME "$<TARGET_SONAME_FILE_NAME:DNNL::dnnl>" COMPONENT runtime)
+          RENAME "$<TARGET_SONAME_FILE_NAME:DNNL::dnnl>" COMPONENT plugin_onednn)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/.deps/onednn/share/doc/onednn" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc"
-          COMPONENT runtime)
+          COMPONENT plugin_onednn)
 elseif(TARGET tutti_onednn)
   set_target_properties(tutti_onednn PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 endif()

@@ -26,6 +26,8 @@ EXCEPTED = [
     (r"docs/PYTHON\.md: tests/python/torch_modules\.py --survey", "takes an hour; Python.torch_modules.* run some modules of it"),
     (r"docs/BENCH\.md: (scripts/bench-peers\.sh|\$\(scripts/python-env\.sh|python3 bench/(scaling|load|denormals)\.py)", MINUTES),
     (r"docs/DISTRIBUTED\.md: python3 bench/network\.py", MINUTES),
+    (r"docs/PLATFORMS\.md: scripts/platforms\.sh", MINUTES),
+    (r"docs/PLATFORMS\.md: (scripts/packages\.sh|apt-get)", "needs root, for a chroot: Install.Debian runs it"),
     (r"docs/CUDA\.md: scripts/gpu-check\.sh", "needs a GPU"),
     (r"docs/CUDA\.md: .*scripts/softcuda\.sh", "needs NVRTC: SoftCuda.* run it"),
     (r"(docs/DISTRIBUTED|README)\.md: (scripts/deps\.sh --mpi|mpiexec|srun)", "several processes: World.* run them"),
@@ -78,6 +80,7 @@ class Docs(harness.Case):
             case "parity": return [*words, "--device", device, "--ops", "add", "--quick"], (0,)
             case "export" | "inspect" | "compare" | "verify-run": return words, (0,)  # of what a command before trained
             case "doctor": return [*words, "--no-steps"], (0, 1)
+            case "report-device": return [*words, "--device", device, "--quick", "--parts", "bench"], (0,)
             case "devices" | "ops": return words, (0,)
         self.fail(f"no small form of `tutti {' '.join(words)}` is known here")
 

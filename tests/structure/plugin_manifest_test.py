@@ -50,7 +50,8 @@ class Manifest(unittest.TestCase):
         self.cmake("--build", "build", "--target", "tutti_one")
         self.assertEqual(json.loads((self.plugins / "one.json").read_text())["version"], "4")
         self.cmake("--build", "build")
-        self.cmake("--install", "build", "--prefix", "installed", "--component", "runtime")
+        for name in ("one", "two"):
+            self.cmake("--install", "build", "--prefix", "installed", "--component", f"plugin_{name}")
         self.assertEqual(sorted(f.name for f in (self.folder / "installed").rglob("*.*") if f.is_file()),
                          ["libtutti_one.so", "libtutti_two.so", "one.json", "two.json"])
 

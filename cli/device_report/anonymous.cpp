@@ -1,0 +1,73 @@
+// Removes names of people, hosts and folders from a report.
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+
+#include "cli/device_report/report.h"
+#include "cli/doctor/report.h"
+
+namespace tutti::cli {
+namespace {
+
+bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
+
+/// Replaces whole words.
+std::string replaced(std::string text, const std::string& word, const std::string& by) {
+  if (word.empty()) return text;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+    const size_t end = at + word.size();
+    const bool whole = (at == 0 || !in_word(text[at - 1])) && (end == text.size() || !in_word(text[end]));
+    if (whole) text.replace(at, word.size(), by);
+    at += whole ? by.size() : word.size();
+  }
+  return text;
+}
+
+/// "cannot open /opt/drivers/libx.so: no such file" -> "cannot open libx.so: no such file".
+std::string without_folders(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const bool starts =
+        (text[at] == '/' || text[at] == '~') && (at == 0 || (!in_word(text[at - 1]) && text[at - 1] != '.'));
+    if (!starts) {
+      out += text[at++];
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(" \t\n\"':,;()<>", at), text.size());
+    const std::string path = text.substr(at, end - at);
+    out += path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
+    at = end;
+  }
+  return out;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string user_name() {
+  const passwd* user = getpwuid(getuid());
+  return user ? user->pw_name : "";
+}
+
+std::string anonymous_text(const std::string& text) {
+  static const std::string host = host_name(), user = user_name();
+  std::string out = without_folders(without_home(text));
+  if (host != "localhost") out = replaced(out, host, "HOST");
+  return user == "root" ? out : replaced(out, user, "USER");
+}
+
+}  // namespace
+
+nlohmann::ordered_json anonymous(const nlohmann::ordered_json& document) {
+  if (document.is_string()) return anonymous_text(document.get<std::string>());
+  if (!document.is_structured()) return document;
+  nlohmann::ordered_json out = document;
+  for (auto& value : out) value = anonymous(value);
+  return out;
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,18 @@
+# Linux on ARM (preset aarch64): Debian's cross compiler, with the headers and libraries of .deps/sysroot-aarch64
+# (scripts/platforms.sh). Programs run under qemu-user; they find their libraries there by RPATH, because qemu's own option -L
+# would also redirect the paths that the engine opens.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+get_filename_component(CMAKE_SYSROOT "${CMAKE_CURRENT_LIST_DIR}/../.deps/sysroot-aarch64" ABSOLUTE)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
+set(CMAKE_BUILD_RPATH "${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu")
+foreach(kind EXE SHARED MODULE)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT "-Wl,--disable-new-dtags")
+endforeach()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
