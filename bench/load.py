@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Training steps on a busy machine: alone, two trainings at once, beside one spinning process and beside two per CPU.
+"""Training steps on a busy machine: alone, two trainings at once, and beside processes that compute without end.
 
-    python3 bench/load.py --python PYTHON --before BINARY --output docs/results/DATE-load.md
+    scripts/bench-load.sh                        beside PyTorch
+    scripts/bench-load.sh --cases mlp-784 --rounds 1 --json FILE
+    scripts/bench-load.sh --from docs/results/FILE.json
+    python3 bench/load.py --before BINARY        without PyTorch, beside another tutti
 
 Sides take turns under each load: `tutti train`, the same with OMP_WAIT_POLICY=passive, the binary --before (as it is, and passive),
 and PyTorch where --python has it. A time is the mean ms per step of a run; of several rounds the median. Each side's
-factor is its time under a load over its own time alone. Exit code: 0, 1 where a run failed, 3 where the machine is not quiet (--anyway).
+factor is its time under a load over its own time alone. Exit code: 0, 1 where a run failed, 2 for wrong options, 3 where the machine is
+not quiet (--anyway).
 """
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -19,26 +24,21 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import compare  # noqa: E402
+import machine  # noqa: E402
 
-STEPS = {"mlp-784": 400, "cnn-64": 40}
-CPUS = len(os.sched_getaffinity(0))
-LOADS = {"alone": (1, 0), "two at once": (2, 0), "one spinner": (1, 1), f"{2 * CPUS} spinners": (1, 2 * CPUS)}
+CPUS = machine.cpus()
+# Title, options of both, data of ours and of the peer, the peer's program, steps of a run.
+CASES = {name: (title, [*options, "--optimizer", "adam"], ["--data", data], ["--data", data.split(":")[0]], "peer_torch.py", steps)
+         for name, steps in (("mlp-784", 400), ("cnn-64", 40)) for title, options, data, _ in [compare.CASES[name]]}
+CASES["gpt-char"] = ("char-GPT 6x384, batch 8, 256 tokens, adamw",
+                     ["gpt", "--size", "char", "--batch", "8", "--lr", "1e-6", "--optimizer", "adamw"], [], [], "peer_zoo.py", 4)
+# How many trainings at once, beside how many other processes, of which niceness.
+LOADS = {"alone": (1, 0, 0), "two at once": (2, 0, 0), "1 spinner": (1, 1, 0), f"{max(CPUS, 2)} spinners": (1, max(CPUS, 2), 0),
+         f"{2 * max(CPUS, 2)} spinners with nice 19": (1, 2 * max(CPUS, 2), 19)}
 
 
 class Failed(Exception):
     """A run that gave no times."""
-
-
-def idle_share(seconds=1.0):
-    """How much of the machine nobody uses now."""
-    def now():
-        words = pathlib.Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
-        numbers = [int(w) for w in words[:8]]
-        return sum(numbers), numbers[3] + numbers[4]
-    first = now()
-    time.sleep(seconds)
-    last = now()
-    return (last[1] - first[1]) / max(last[0] - first[0], 1)
 
 
 def sides(o):
@@ -54,12 +54,12 @@ def sides(o):
 
 def command(side, case, o):
     program, ours, more = side
-    _, options, data, _ = compare.CASES[case]
-    steps = ["--steps", str(round(STEPS[case] * o.scale)), "--optimizer", "adam"]
+    _, options, data, peer_data, peer, steps = CASES[case]
+    words = [*options, "--steps", str(max(round(steps * o.scale), 2))]
     if ours:
-        words = [program, "train", *options, *steps, "--data", data, "--device", "onednn:0", "--quiet", "--json", "--no-eval"]
+        words = [program, "train", *words, *data, "--device", "onednn:0", "--quiet", "--json", "--no-eval"]
     else:
-        words = [program, str(ROOT / "bench/peers/peer_torch.py"), *options, *steps, "--data", data.split(":")[0], "--threads", str(CPUS)]
+        words = [program, str(ROOT / "bench/peers" / peer), *words, *peer_data, "--threads", str(CPUS)]
     return words, {**{k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}, **more}
 
 
@@ -72,9 +72,9 @@ def mean_ms(result):
 
 def run(side, case, load, o):
     """Mean ms per step of one run, of both where two run at once."""
-    at_once, spinners = LOADS[load]
+    at_once, spinners, niceness = LOADS[load]
     words, environment = command(side, case, o)
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(spinners)]
+    others = [subprocess.Popen(["nice", "-n", str(niceness), sys.executable, "-c", "while True: pass"]) for _ in range(spinners)]
     try:
         runs = [subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(at_once)]
         times = []
@@ -100,10 +100,10 @@ def run(side, case, load, o):
 def measure(o):
     """{case: {load: {side: [ms, …]}}}, and what failed."""
     every, lost = sides(o), []
-    times = {c: {load: {s: [] for s in every} for load in LOADS} for c in o.cases}
+    times = {c: {load: {s: [] for s in every} for load in o.loads} for c in o.cases}
     for number in range(o.rounds):
         for case in o.cases:
-            for load in LOADS:
+            for load in o.loads:
                 order = list(every)[number % len(every):] + list(every)[:number % len(every)]
                 for side in order:
                     if time.monotonic() > o.end:
@@ -112,91 +112,106 @@ def measure(o):
                         times[case][load][side].append(run(every[side], case, load, o))
                     except Failed as e:
                         lost.append(f"{case}, {load}, {side}: {e}")
-                print(f"load: round {number + 1} of {o.rounds}: {case}, {load}: " +
+                print(f"bench-load: round {number + 1} of {o.rounds}: {case}, {load}: " +
                       "  ".join(f"{s} {t[-1]:.2f}" for s, t in times[case][load].items() if t), file=sys.stderr, flush=True)
     return times, lost
 
 
-def verdicts(medians, loads):
+def verdicts(medians):
     """Lines that hold the table to what is promised."""
     lines = []
 
     def judge(what, ratio, most):
         lines.append(f"- {'holds' if ratio <= most else 'MISSED'}: {what}: {ratio:.2f} (at most {most:g})")
     for case, table in medians.items():
-        alone = table["alone"]
-        if "before" in alone:
+        alone = table.get("alone", {})
+        if "before" in alone and "tutti" in alone:
             judge(f"{case} alone over before", alone["tutti"] / alone["before"], 1.02)
-        passive = "before, passive" if "before, passive" in alone else "tutti, passive"
-        for load in loads:
-            if load == "alone" or not table[load].get("tutti"):
+        for load, by_side in table.items():
+            passive = "before, passive" if "before, passive" in by_side else "tutti, passive"
+            if load == "alone" or "tutti" not in by_side:
                 continue
-            if passive in table[load]:
-                judge(f"{case}, {load}, over {passive}", table[load]["tutti"] / table[load][passive], 1.1)
-            if "PyTorch" in table[load] and "PyTorch" in alone:
-                factor = {s: table[load][s] / alone[s] for s in ("tutti", "PyTorch")}
+            if passive in by_side:
+                judge(f"{case}, {load}, over {passive}", by_side["tutti"] / by_side[passive], 1.1)
+            if "PyTorch" in by_side and "PyTorch" in alone and "tutti" in alone:
+                factor = {s: by_side[s] / alone[s] for s in ("tutti", "PyTorch")}
                 judge(f"{case}, {load}: factor over PyTorch's ({factor['tutti']:.2f} and {factor['PyTorch']:.2f})",
                       factor["tutti"] / factor["PyTorch"], 1)
     return lines
 
 
-def page(o, times, lost, idle):
+def page(report):
+    times = report["ms"]
     medians = {c: {load: {s: statistics.median(t) for s, t in by_side.items() if t} for load, by_side in table.items()}
                for c, table in times.items()}
     rounds = max(len(t) for table in times.values() for by_side in table.values() for t in by_side.values())
     lines = ["# Steps on a busy machine", "",
-             f"Measured by `bench/load.py` on {compare.cpu_name()}, {CPUS} CPUs, {idle:.0%} idle before the measurement. The tables show ms per "
+             f"Measured by `scripts/bench-load.sh` on {machine.told(report['machine'])}, {report['date']}. The tables show ms per "
              f"step: the mean of a run, and of {rounds} rounds at most the median. In brackets: the time divided by that of the same program "
              "alone on the machine. \"Two at once\": two trainings at the same time; the mean of both. \"Spinner\": a process that computes "
              "without end.", ""]
     for case, table in medians.items():
         names = list(next(iter(times[case].values())))
-        lines += [f"## {compare.CASES[case][0]}", "", "| load | " + " | ".join(names) + " |", "| --- |" + " --- |" * len(names)]
-        for load, by_side in table.items():
-            cells = []
-            for s in names:
-                if s not in by_side:
-                    cells.append("none")
-                elif load == "alone" or s not in table["alone"]:
-                    cells.append(f"{by_side[s]:.2f}")
-                else:
-                    cells.append(f"{by_side[s]:.2f} ({by_side[s] / table['alone'][s]:.2f}x)")
-            lines.append(f"| {load} | " + " | ".join(cells) + " |")
-        lines.append("")
-    complete = all("tutti" in table["alone"] for table in medians.values())
-    lines += (verdicts(medians, LOADS) if complete else []) + [f"- failed: {what}" for what in lost]
-    return "\n".join(lines) + "\n"
+
+        def cell(load, side, by_side, alone):
+            if side not in by_side:
+                return "none"
+            factor = "" if load == "alone" or side not in alone else f" ({by_side[side] / alone[side]:.2f}x)"
+            return f"{by_side[side]:.2f}{factor}"
+        rows = [[load, *(cell(load, s, by_side, table.get("alone", {})) for s in names)] for load, by_side in table.items()]
+        lines += [f"## {CASES[case][0]}", "", machine.markdown(["load", *names], rows), ""]
+    return "\n".join(lines + verdicts(medians) + [f"- failed: {what}" for what in report["failed"]]) + "\n"
 
 
-def main():
+def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--tutti", default=str(ROOT / "build/release/bin/tutti"))
     p.add_argument("--before", metavar="BINARY", help="another tutti to compare with")
     p.add_argument("--python", default=os.environ.get("TUTTI_PYTHON"), help="an interpreter with PyTorch")
-    p.add_argument("--cases", type=lambda text: text.split(","), default=list(STEPS))
+    p.add_argument("--cases", type=lambda text: text.split(","), default=list(CASES), help=f"{', '.join(CASES)} (default: all)")
+    p.add_argument("--loads", type=lambda text: text.split(","), default=list(LOADS), help=f"{', '.join(LOADS)} (default: all)")
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--deadline", type=float, default=440, metavar="S", help="begin no run after so many seconds (default: %(default)g)")
+    p.add_argument("--deadline", type=float, default=1800, metavar="S", help="begin no run after so many seconds (default: %(default)g)")
     p.add_argument("--scale", type=float, default=1, help="so many times the usual steps")
-    p.add_argument("--patience", type=float, default=60, help="seconds for one run")
+    p.add_argument("--patience", type=float, default=120, help="seconds for one run (default: %(default)g)")
     p.add_argument("--anyway", action="store_true", help="measure on a machine that is not quiet, too")
     p.add_argument("--output", type=pathlib.Path, help="write the page there (default: stdout)")
+    p.add_argument("--json", type=pathlib.Path, help="the figures, into this file")
+    p.add_argument("--from", dest="source", type=pathlib.Path, help="write the page of such a file, and measure nothing")
     o = p.parse_args()
-    if unknown := [c for c in o.cases if c not in STEPS]:
-        sys.exit(f"load: --cases: there is no {unknown[0]}; known are {', '.join(STEPS)}")
-    idle = idle_share()
-    if idle < 0.9 and not o.anyway:
-        print(f"load: {idle:.0%} of the machine is idle, at least 90 % is needed (or --anyway)", file=sys.stderr)
-        return 3
-    o.end = time.monotonic() + o.deadline
-    times, lost = measure(o)
-    text = page(o, times, lost, idle)
+    for option, found, known in (("--cases", o.cases, CASES), ("--loads", o.loads, LOADS)):
+        if unknown := [x for x in found if x not in known]:
+            p.error(f"{option}: there is no {unknown[0]}; known are {', '.join(known)}")
+    for option, value in (("--rounds", o.rounds), ("--scale", o.scale), ("--patience", o.patience), ("--deadline", o.deadline)):
+        if value <= 0:
+            p.error(f"{option} {value:g}: must be above 0")
+    if missing := [x for x in (o.tutti, o.before) if x and not o.source and not os.path.exists(x)]:
+        p.error(f"{missing[0]} does not exist")
+    return p, o
+
+
+def main():
+    p, o = options()
+    if o.source:
+        try:
+            report = json.loads(o.source.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as e:
+            p.error(f"--from: {e}")
+    else:
+        idle = machine.quiet_or_exit("bench-load", o.anyway)
+        o.end = time.monotonic() + o.deadline
+        times, lost = measure(o)
+        report = {"date": datetime.date.today().isoformat(), "machine": machine.describe(idle), "ms": times, "failed": lost}
+    if o.json:
+        o.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    text = page(report)
     if o.output:
         o.output.write_text(text, encoding="utf-8")
     else:
         print(text)
-    for what in lost:
-        print(f"load: FAILED: {what}", file=sys.stderr)
-    return 1 if lost else 0
+    for what in report["failed"]:
+        print(f"bench-load: FAILED: {what}", file=sys.stderr)
+    return 1 if report["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ import subprocess
 import sys
 import time
 
+import machine
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../.."))
 TUTTI = os.path.join(ROOT, "build/release/bin/tutti")
@@ -187,11 +189,6 @@ def show(result):
         print(f"  {peer} {mode} FAILED: {why}")
 
 
-def cpu_name():
-    with open("/proc/cpuinfo", encoding="utf-8") as f:
-        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), platform.machine())
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", choices=PEERS, default="torch")
@@ -243,7 +240,7 @@ def main():
             lost.append(f"{what}: {e}")
     lost += [f"{r['case']}, {r['precision']}: {m}: {w}" for r in results for m, w in r.get("peer_modes_failed", {}).items()]
     skipped += [f"{r['case']}, {r['precision']}: {m}" for r in results for m in r.get("peer_modes_skipped", [])]
-    document = {"date": datetime.date.today().isoformat(), "cpu": cpu_name(), "system": platform.platform(),
+    document = {"date": datetime.date.today().isoformat(), "cpu": machine.cpu_name(), "features": machine.cpu_features(), "system": platform.platform(),
                 "results": results, "failed": lost, "skipped": skipped}
     if args.json:
         print(json.dumps(document, indent=1))

@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 
+import machine
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Name: what it is, options of `tutti bench`, the ratio to aim for in f32 and bf16, the share of the roofline in f32 and bf16.
@@ -104,8 +106,9 @@ def table(report):
         lane = min(times, key=times.get) if times else None
         return (lane, times[lane]) if lane else None
 
-    lines = ["| step | precision | ms | fastest peer | its ms | ratio | aim | share of the roofline | aim | first ms |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines = [machine.told(report["cpu"]) + f", {report['date']}", ""] if "cpu" in report else []
+    lines += ["| step | precision | ms | fastest peer | its ms | ratio | aim | share of the roofline | aim | first ms |",
+              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     ratios = {}
     for row, (title, _, aims, shares) in ROWS.items():
         for k, precision in enumerate(("f32", "bf16")):
@@ -148,7 +151,7 @@ def main():
     unknown = [r for r in rows if r not in ROWS]
     if unknown:
         p.error(f"--rows: no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    report = {"date": datetime.date.today().isoformat(), "device": o.device, "beside": o.beside, "peer": o.peer, "runs": [], "free": []}
+    report = {"date": datetime.date.today().isoformat(), "device": o.device, "beside": o.beside, "peer": o.peer, "cpu": machine.describe(), "runs": [], "free": []}
     failed = False
     for run in range(o.runs):
         report["runs"].append([])

@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import pathlib
 import resource
 import signal
 import stat
@@ -18,6 +19,7 @@ QUICK = ["bench", "--quick", "--device", ",".join(DEVICES)]
 MEASURED = {"kind", "case", "detail", "precision", "lane", "status", "reason", "ms", "repetitions", "runs", "flops",
             "bytes", "gflops", "gb_per_s", "share_of_peaks", "bound", "first_ms", "planned_bytes", "peak_bytes", "peer",
             "ratio_to_peer"}
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = BINARY.parent.parent / "share/tutti/bench"
 
 FAKE_PEER = """#!{python}
@@ -257,6 +259,61 @@ class Bench(harness.Case):
     def test_scripts_lie_where_they_are_sought(self):
         for name in ("peer_rounds", "rounds_torch", "rounds_jax", "rounds_tinygrad", "zoo_tinygrad", "peer_torch", "peer_common", "zoo/resnet18"):
             self.assertTrue((SCRIPTS / f"{name}.py").is_file(), name)
+
+
+class Tables(harness.Case):
+    """The programs behind scripts/bench-load.sh, bench-shapes.sh and bench-modules.sh."""
+
+    def script(self, name, *words):
+        clean = {k: v for k, v in environment().items() if k != "TUTTI_PYTHON"}
+        return subprocess.run([sys.executable, str(ROOT / "bench" / name), *map(str, words)], capture_output=True, text=True, cwd=self.folder,
+                              env=clean)
+
+    def test_wrong_options(self):
+        for name, option, value, known in [("load.py", "--cases", "mlp-785", "mlp-784"), ("load.py", "--loads", "none", "two at once"),
+                                           ("load.py", "--rounds", "0", "above 0"), ("load.py", "--tutti", "no/such", "does not exist"),
+                                           ("load.py", "--from", "no/such", "No such file"), ("peers/shapes.py", "--precision", "f64", "f32, bf16"),
+                                           ("peers/shapes.py", "--threads", "9999", "may use"), ("peers/shapes.py", "--from", "no/such", "No such"),
+                                           ("peers/modules.py", "--modules", "resnet51", "resnet50"), ("peers/modules.py", "--time", "0", "above 0")]:
+            done = self.script(name, option, value)
+            self.assertEqual(done.returncode, 2, f"{name} {option} {value}: {done.stderr}")
+            self.assertIn(known, done.stderr)
+            self.assertIn(value, done.stderr)
+
+    def test_scripts_explain_themselves(self):
+        for name in ("load", "modules", "shapes", "peers"):
+            done = subprocess.run([str(ROOT / f"scripts/bench-{name}.sh"), "--help"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("--json", done.stdout)
+
+    @unittest.skipUnless("onednn:0" in DEVICES, "trains on onednn")
+    def test_load(self):
+        """A few steps alone and beside another process; the page comes from the figures."""
+        done = self.script("load.py", "--anyway", "--cases", "mlp-784", "--loads", "alone,1 spinner", "--rounds", "1", "--scale", "0.01",
+                           "--tutti", BINARY, "--json", "load.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads((self.folder / "load.json").read_text())
+        self.assertEqual(set(report["machine"]), {"cpu", "features", "cpus", "idle"})
+        self.assertEqual({load: sorted(sides) for load, sides in report["ms"]["mlp-784"].items()},
+                         {load: ["tutti", "tutti, passive"] for load in ("alone", "1 spinner")})
+        self.assertTrue(all(ms > 0 for sides in report["ms"]["mlp-784"].values() for times in sides.values() for ms in times))
+        self.assertIn("| 1 spinner |", done.stdout)
+        self.assertEqual(self.script("load.py", "--from", "load.json").stdout, done.stdout)
+
+    def test_shapes(self):
+        """Forward, gradient of the input and gradient of the weight; the table from a file."""
+        done = self.script("peers/shapes.py", "--models", "mlp", "--list", "--tutti", BINARY, "--device", DEVICES[0])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for shape in ("1x64x784x512 a b^T", "1x64x256x512 a b", "1x512x64x784 a^T b"):
+            self.assertIn(f"{shape}: mlp:default\n", done.stdout)
+        rows = [{"precision": "f32", "shape": [1, 2, 3, 4, 0, 0], "models": ["mlp"], "rates": {"as stored": 100, "own": 110}},
+                {"precision": "f32", "shape": [5, 2, 3, 4, 0, 0], "models": ["mlp"], "rates": {"as stored": 100, "own": 90}}]
+        (self.folder / "s.json").write_text(json.dumps({"date": "today", "threads": 1, "rows": rows, "machine": {
+            "cpu": "a CPU", "features": ["avx2"], "cpus": 2}}))
+        text = self.script("peers/shapes.py", "--from", "s.json").stdout
+        self.assertIn("a CPU (avx2), 2 CPUs", text)
+        self.assertIn("| 5 x 2x3x4 | a b | 100 | 0.90 | 1 |", text)
+        self.assertIn("own 0.99 (1 of 2 above 1.05)", text)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ EXCEPTED = [
     (r"CONTRIBUTING\.md: scripts/(lint|deps|fuzz|docs)\.sh", "installs packages as root, or takes minutes: CI runs them"),
     (r"(docs/PYTHON|README)\.md: (scripts/deps\.sh|pip install)", "installs packages; Python.wheel installs the built one"),
     (r"docs/PYTHON\.md: tests/python/torch_modules\.py --survey", "takes an hour; Python.torch_modules.* run some modules of it"),
-    (r"docs/BENCH\.md: (scripts/bench-peers\.sh|\$\(scripts/python-env\.sh|python3 bench/(scaling|load|denormals)\.py)", MINUTES),
+    (r"docs/BENCH\.md: (scripts/bench-(peers|load|modules|shapes)\.sh|\$\(scripts/python-env\.sh|python3 bench/(scaling|denormals)\.py)", MINUTES),
     (r"docs/DISTRIBUTED\.md: python3 bench/network\.py", MINUTES),
     (r"docs/PLATFORMS\.md: scripts/platforms\.sh", MINUTES),
     (r"docs/PLATFORMS\.md: (scripts/packages\.sh|apt-get)", "needs root, for a chroot: Install.Debian runs it"),
