@@ -29,7 +29,7 @@ import machine  # noqa: E402
 CPUS = machine.cpus()
 # Title, options of both, data of ours and of the peer, the peer's program, steps of a run.
 CASES = {name: (title, [*options, "--optimizer", "adam"], ["--data", data], ["--data", data.split(":")[0]], "peer_torch.py", steps)
-         for name, steps in (("mlp-784", 400), ("cnn-64", 40)) for title, options, data, _ in [compare.CASES[name]]}
+         for name, steps in (("mlp-784", 1600), ("cnn-64", 100)) for title, options, data, _ in [compare.CASES[name]]}
 CASES["gpt-char"] = ("char-GPT 6x384, batch 8, 256 tokens, adamw",
                      ["gpt", "--size", "char", "--batch", "8", "--lr", "1e-6", "--optimizer", "adamw"], [], [], "peer_zoo.py", 4)
 # How many trainings at once, beside how many other processes, of which niceness.
@@ -74,27 +74,24 @@ def run(side, case, load, o):
     """Mean ms per step of one run, of both where two run at once."""
     at_once, spinners, niceness = LOADS[load]
     words, environment = command(side, case, o)
-    others = [subprocess.Popen(["nice", "-n", str(niceness), sys.executable, "-c", "while True: pass"]) for _ in range(spinners)]
+    spinner = ["nice", "-n", str(niceness), sys.executable, "-c", "while True: pass"]
+    others, runs, times = [subprocess.Popen(spinner) for _ in range(spinners)], [], []
     try:
-        runs = [subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(at_once)]
-        times = []
+        for _ in range(at_once):
+            runs.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         for r in runs:
             try:
                 text, errors = r.communicate(timeout=o.patience)
             except subprocess.TimeoutExpired:
-                for late in runs:
-                    late.kill()
-                    late.wait()
                 raise Failed(f"no result after {o.patience:g} s") from None
             if r.returncode != 0:
                 raise Failed(f"exit code {r.returncode}: {(errors.strip().splitlines() or ['?'])[-1][:300]}")
-            result = json.loads(text)
-            times.append(mean_ms(result))
+            times.append(mean_ms(json.loads(text)))
         return statistics.mean(times)
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
+    finally:  # also after Ctrl-C
+        for process in [*others, *runs]:
+            process.kill()
+            process.wait()
 
 
 def measure(o):
