@@ -6,6 +6,6 @@ cd "$(dirname "$0")/.."
 case " $* " in *" --help "* | *" -h "* | *" --from "*) exec python3 bench/peers/modules.py "$@" ;; esac
 . scripts/build.sh
 python=yes
-build tutti_python >&2
+build tutti_python tutti_onednn >&2
 interpreter=$(scripts/python-env.sh --torch | tail -1)
 PYTHONPATH=build/release/python exec "$interpreter" bench/peers/modules.py "$@"

@@ -5,6 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 case " $* " in *" --help "* | *" -h "* | *" --from "*) exec python3 bench/peers/shapes.py "$@" ;; esac
 . scripts/build.sh
-build tutti_cli product_layouts >&2
+build tutti_cli tutti_onednn product_layouts >&2
 python=$(scripts/python-env.sh --torch | tail -1)
 exec "$python" bench/peers/shapes.py "$@"
