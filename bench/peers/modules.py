@@ -47,8 +47,8 @@ def timm_image(name, batch=8, size=224):
     return make
 
 
-def text(kind, head, batch=4, length=128, translates=False, **sizes):
-    """A language model of transformers, with logits of every token."""
+def text(kind, head, batch=4, length=128, translates=False, part="", **sizes):
+    """A language model of transformers, with logits of every token; `part`: of a model of several, whose configuration it has."""
     def make():
         import torch
         import torch.nn.functional as F
@@ -57,7 +57,7 @@ def text(kind, head, batch=4, length=128, translates=False, **sizes):
         class Logits(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.module = getattr(transformers, kind + head)(getattr(transformers, f"{kind}Config")(**sizes))
+                self.module = getattr(transformers, kind + head)(getattr(transformers, f"{kind}{part}Config")(**sizes))
 
             def forward(self, tokens):
                 more = {"decoder_input_ids": tokens} if translates else {}
@@ -95,7 +95,7 @@ MODULES = {
                    text("ModernBert", "ForMaskedLM", vocab_size=8192, hidden_size=512, num_hidden_layers=6, num_attention_heads=8,
                         intermediate_size=768, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)),
     "qwen3": ("transformers", "6x512, B4 T128", text("Qwen3", "ForCausalLM", **LLAMA)),
-    "gemma3": ("transformers", "6x512, B4 T128", text("Gemma3Text", "ForCausalLM", **LLAMA)),
+    "gemma3": ("transformers", "6x512, B4 T128", text("Gemma3", "ForCausalLM", part="Text", **LLAMA)),
     "bloom": ("transformers", "6x512, B4 T128", text("Bloom", "ForCausalLM", vocab_size=8192, hidden_size=512, n_layer=6, n_head=8, use_cache=False)),
     "t5": ("transformers", "small, B4 T64", text("T5", "ForConditionalGeneration", length=64, translates=True, use_cache=False)),
     "mamba": ("transformers", "4x256, B2 T64", text("Mamba", "ForCausalLM", batch=2, length=64, vocab_size=8192, hidden_size=256,

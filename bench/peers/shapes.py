@@ -17,6 +17,7 @@ import math
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -114,11 +115,19 @@ class Torch:
         return 2e-9 * batch * m * k * n / best
 
 
-def measure(o, shapes):
-    """One row per shape and precision, in rounds over all of them, so that other load meets all alike."""
+def write(file, report):
+    """One line per row, so that files can be compared."""
+    if file:
+        text = json.dumps({**report, "rows": None}, indent=1)
+        rows = ",\n  ".join(map(json.dumps, report["rows"]))
+        file.write_text(text.replace(' "rows": null', f' "rows": [\n  {rows}\n ]') + "\n", encoding="utf-8")
+
+
+def measure(o, shapes, report):
+    """Adds one row per shape and precision, in rounds over all of them, so that other load meets all alike."""
     server = subprocess.Popen([o.products, "--threads", str(o.threads), "--ms", str(o.ms)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     peer = Torch(o.threads, o.ms)
-    rows = [{"precision": p, "shape": list(s), "models": models, "rates": {}} for p in o.precision for s, models in shapes.items()]
+    rows = [{"precision": p, "shape": list(s), "models": models, "rates": {}} for s, models in shapes.items() for p in o.precision]
     for number in range(o.rounds):
         for at, row in enumerate(rows):
             if time.monotonic() > o.end:
@@ -134,9 +143,10 @@ def measure(o, shapes):
             for way, rate in found.items():
                 row["rates"][way] = round(max(rate, row["rates"].get(way, 0)), 1)
         print(f"bench-shapes: round {number + 1} of {o.rounds}", file=sys.stderr, flush=True)
+        report["rows"] = [r for r in rows if r["rates"]]
+        write(o.json, report)
     server.stdin.close()
     server.wait()
-    return [r for r in rows if r["rates"]]
 
 
 def kind(shape):
@@ -164,9 +174,9 @@ def table(report):
                           *(f"{r['rates'][w] / stored:.2f}" if w in r["rates"] else "" for w in ways), len(r["models"])])
         lines += [machine.markdown(["m x k x n", "product", "as stored, GFLOP/s", *ways, "models"], cells), ""]
         for which in ("a b", "a b^T", "a^T b", "a^T b^T"):
-            means = [f"{w} {machine.geometric_mean(by[which]):.2f} ({sum(x > 1.05 for x in by[which])} of {len(by[which])} above 1.05)"
+            found = [f"{w} {statistics.median(by[which]):.2f} ({sum(x > 1.05 for x in by[which])} of {len(by[which])} above 1.05)"
                      for w, by in ratios.items() if which in by]
-            lines += [f"- {which}, geometric means over as stored: {', '.join(means)}"] if means else []
+            lines += [f"- {which}, medians over as stored: {', '.join(found)}"] if found else []
         lines.append("")
     return "\n".join(lines).rstrip()
 
@@ -185,7 +195,7 @@ def options():
     p.add_argument("--deadline", type=float, default=3600, metavar="S", help="begin no shape after so many seconds (default: %(default)g)")
     p.add_argument("--anyway", action="store_true", help="measure on a machine that is not quiet, too")
     p.add_argument("--list", action="store_true", help="print the shapes and the models that have them, and measure nothing")
-    p.add_argument("--json", type=pathlib.Path, help="the figures, into this file")
+    p.add_argument("--json", type=pathlib.Path, help="the figures, into this file after every round")
     p.add_argument("--from", dest="source", type=pathlib.Path, help="print the table of such a file, and measure nothing")
     o = p.parse_args()
     if unknown := [x for x in o.precision if x not in PRECISIONS]:
@@ -207,15 +217,12 @@ def main():
         if o.list:
             print("\n".join(f"{'x'.join(map(str, s[:4]))} {kind(s)}: {', '.join(models)}" for s, models in shapes.items()))
             return 0
-        idle = machine.quiet_or_exit("bench-shapes", o.anyway)
+        report = {"date": datetime.date.today().isoformat(), "machine": machine.describe(machine.quiet_or_exit("bench-shapes", o.anyway)),
+                  "threads": o.threads, "rounds": o.rounds, "rows": []}
         o.end = time.monotonic() + o.deadline
-        rows = measure(o, shapes)
+        measure(o, shapes, report)
     except (Failed, OSError, ValueError, KeyError) as e:
         p.error(str(e))
-    report = {"date": datetime.date.today().isoformat(), "machine": machine.describe(idle), "threads": o.threads, "rounds": o.rounds, "rows": rows}
-    if o.json:
-        text = json.dumps({**report, "rows": None}, indent=1).replace(' "rows": null', ' "rows": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]")
-        o.json.write_text(text + "\n", encoding="utf-8")
     print(table(report))
     return 0
 

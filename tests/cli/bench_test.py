@@ -313,7 +313,7 @@ class Tables(harness.Case):
         text = self.script("peers/shapes.py", "--from", "s.json").stdout
         self.assertIn("a CPU (avx2), 2 CPUs", text)
         self.assertIn("| 5 x 2x3x4 | a b | 100 | 0.90 | 1 |", text)
-        self.assertIn("own 0.99 (1 of 2 above 1.05)", text)
+        self.assertIn("own 1.00 (1 of 2 above 1.05)", text)
 
 
 if __name__ == "__main__":
