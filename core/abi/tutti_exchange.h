@@ -1,4 +1,4 @@
-/* tutti_exchange.h: an extension of a plugin that computes on the host. C99; the rules of tutti_plugin.h hold.
+/* tutti_exchange.h: an extension of a plugin that stops for other processes. C99; the rules of tutti_plugin.h hold.
 
    Nodes of the op "tutti.exchange" hand their value to the host during a run, which sends it to other processes and
    writes what came from them in its place. Attributes: `number` names the node; its result is of `dtype` and `shape`.

@@ -1,4 +1,4 @@
-/* tutti_ready.h: an extension of a plugin whose states are in host memory. C99; the rules of tutti_plugin.h hold.
+/* tutti_ready.h: an extension of a plugin that reports states during a run. C99; the rules of tutti_plugin.h hold.
 
    The host hears of a state as soon as a run has its final value, and can send it to other processes while the rest of
    the run computes. */
@@ -11,9 +11,9 @@ extern "C" {
 
 #define TUTTI_EXT_READY "tutti.ready"
 
-/* `state` is an index of the array given to `watch`. `data` is the state, row-major, in host memory. The rest of the
-   run does not write it. Called once per run and state, in any order, before the run is done, by the thread that
-   called `run`, which waits for it. It makes no call of the plugin. */
+/* `state` is an index of the array given to `watch`. `data` is the state, row-major, in host memory, during the
+   call. The rest of the run does not change the state. Called once per run and state, in any order, before the run is
+   done, by the thread that called `run`, which waits for it. It makes no call of the plugin. */
 typedef void (*TuttiReadySink)(void* self, uint32_t state, const void* data);
 
 typedef struct { /* [grows] */

@@ -33,6 +33,8 @@ MatchResult declines(const RenderNodeView& c) {
 std::vector<RenderEntry> conv_entries();
 /// Entries for attention and its gradient (attention.cpp).
 std::vector<RenderEntry> attention_entries();
+/// The entry for values that the host exchanges (exchange.cpp).
+std::vector<RenderEntry> exchange_entries();
 /// Entries for recurrences and their gradients (recurrence.cpp).
 std::vector<RenderEntry> recurrence_entries();
 /// Entries for convolutions and their gradients with the device's library.

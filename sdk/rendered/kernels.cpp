@@ -231,6 +231,7 @@ std::vector<RenderEntry> all_entries() {
       {"portable scatter", "add_along_axis", declines<scatter_add<true>>, scatter_add<true>, ordered},
       {"portable philox", "random_bits", declines<random_bits>, random_bits, ordered},
       {"portable iota", "iota", declines<iota>, iota, ordered}};
+  for (const RenderEntry& e : exchange_entries()) all.push_back(e);
   for (const RenderEntry& e : conv_entries()) all.push_back(e);
   for (const RenderEntry& e : recurrence_entries()) all.push_back(e);
   for (const RenderEntry& e : attention_entries()) all.push_back(e);

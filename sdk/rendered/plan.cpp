@@ -133,6 +133,7 @@ void Planner::node(uint32_t k) {
   if (!begin(k, choice.name(), choice.reasons())) return;
   if (choice.entry->can.elementwise) return elementwise(k, choice.name());
   if (choice.entry->can.alias) return hold(n.results[0], memory_of(n.inputs[0]));
+  if (n.op == "tutti.exchange") return exchange(k);
   structured(k, choice);
 }
 

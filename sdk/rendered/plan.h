@@ -16,10 +16,21 @@ struct PlannedLaunch : codegen::LaunchOf<uint32_t, uint32_t> {
   std::string reason = {};  ///< entries that declined the node, with reasons; "" if the first accepted it
 };
 
+/// A node "tutti.exchange": the host exchanges a value between two launches.
+struct HostExchange {
+  uint64_t number = 0;
+  size_t position = 0;                          ///< launches before it
+  uint32_t from = TUTTI_NONE, to = TUTTI_NONE;  ///< regions that are read before the call and written behind it
+  uint64_t bytes = 0;
+  uint64_t at = 0;  ///< its place in the memory of exchanged values, on the host
+};
+
 /// All regions are padded; feeds start at multiples of Traits::alignment.
 struct RenderedPlan : MemoryPlan {
   std::vector<KernelSource> kernels;  ///< without duplicates
   std::vector<PlannedLaunch> launches;
+  std::vector<HostExchange> exchanges;  ///< in the order of the nodes
+  uint64_t exchanged_bytes = 0;         ///< of the host's memory for their values
 };
 
 class RenderCache;

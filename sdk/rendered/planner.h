@@ -51,6 +51,11 @@ class Planner : Schedule {
   /// The memory of the input that the node's result may overwrite, or NONE.
   uint32_t overwritten_input(const Node& n, const Capabilities& can);
 
+  // ---- values that the host exchanges: exchange.cpp
+  void exchange(uint32_t k);
+  /// Room for a value in the memory of exchanged values.
+  uint64_t exchange_room(uint64_t bytes);
+
   // ---- last launches of row programs: last_launches.cpp
   /// A launch that folds the partial results of columns, which only the optimizer reads: many share one.
   struct LastLaunch {
@@ -151,6 +156,11 @@ class Planner : Schedule {
   std::map<std::string, uint32_t> kernels_;
   std::map<std::vector<uint32_t>, uint32_t> numbers_;  // numbers of launches to the region that holds them
   std::vector<LastLaunch> last_;
+  /// Values that travel, by the result of the node that began it: their place in the memory of exchanged values.
+  struct Travelling {
+    uint64_t at, bytes;
+  };
+  std::map<uint32_t, Travelling> travelling_;
   RenderedPlan plan_;
 };
 

@@ -20,6 +20,8 @@ std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, c
 class RenderedPlugin : public Plugin {
  public:
   bool profiles() const override { return true; }
+  bool reports_ready() const override { return true; }
+  bool exchanges() const override { return true; }
   /// With the option `self_check`, tests the driver first (self_check.h). Throws Error(invalid) for an unknown index or
   /// option, and the reason of an unusable device.
   std::unique_ptr<Session> open(uint32_t device, const Options& options) final;

@@ -14,6 +14,7 @@
 #include "sdk/rendered/plan.h"
 #include "sdk/rendered/rendered.h"
 #include "sdk/rendered/self_check.h"
+#include "sdk/rendered/stops.h"
 #include "sdk/rendered/texts.h"
 #include "sdk/shortage.h"
 #include "sdk/trace.h"
@@ -110,7 +111,8 @@ class RenderedExecutable : public Executable {
         plan_(std::move(plan)),
         traced_(log::traced("kernels")),
         asked_(asked),
-        one_by_one_(traced_) {
+        one_by_one_(traced_ || (asked && !plan_.exchanges.empty())),
+        stops_(*shared.driver, plan_) {
     for (const State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
     seconds_.resize(plan_.launches.size());
   }
@@ -118,8 +120,7 @@ class RenderedExecutable : public Executable {
   ~RenderedExecutable() override {
     try {
       if (last_) shared_.driver->wait(last_, forever);
-      for (const auto& slot : sequences_)
-        for (SequenceId s : slot) shared_.driver->forget(s);
+      forget_sequences();
       shared_.leave(kernels_);
     } catch (const std::exception&) {  // lost device, reported by wait
     }
@@ -133,6 +134,7 @@ class RenderedExecutable : public Executable {
     m.constants = plan_.constant_bytes();
     m.arena = plan_.arena_bytes();
     m.staging = plan_.staging * (1 + slots * (shared_.driver->traits().double_buffered_uploads ? 2 : 1));
+    m.staging += plan_.exchanged_bytes;
     return m;
   }
 
@@ -163,13 +165,31 @@ class RenderedExecutable : public Executable {
       if (m.place == Place::feed) feeds[i++] = uploads_[slot_].data() + m.offset;
   }
 
+  void watch(const std::vector<std::string>& states, Ready ready) override {
+    std::vector<Stops::Final> finals;
+    for (uint32_t k = 0; k < states.size(); ++k) {
+      // a sequence that the driver times stays whole
+      const bool whole = asked_ && !one_by_one_;
+      const size_t after = whole ? plan_.launches.size() : position_of_last_use(plan_, states[k]);
+      auto is_it = [&](const State& s) { return s.name == states[k]; };
+      const State& s = *std::ranges::find_if(program_.states, is_it);
+      finals.push_back({k, after, {shared_.states.id(s.name), 0, num_bytes(program_.type(s.after))}});
+    }
+    if (last_) shared_.driver->wait(last_, forever);
+    stops_.watch(std::move(finals), std::move(ready));
+    forget_sequences();
+    record();
+  }
+
+  void connect(const Exchange& exchange) override { stops_.connect(exchange); }
+
   uint64_t run() override {
-    const std::vector<SequenceId>& sequences = sequences_[slot_];
+    stops_.expect_connected();
     last_slot_ = slot_;
     if (one_by_one_)
-      run_one_by_one(sequences);
+      run_one_by_one(sequences_[slot_]);
     else
-      last_ = shared_.driver->submit(sequences[0]);
+      run_sequences(sequences_[slot_]);
     if (plan_.staging) {
       tickets_[slot_] = last_;
       slot_ = (slot_ + 1) % slots;
@@ -266,6 +286,13 @@ class RenderedExecutable : public Executable {
                                             : std::span<const std::byte>(program_.values[m.value].data);
       if (!data.empty()) shared_.driver->write({constants_[m.block].id(), m.offset, data.size()}, data.data());
     }
+    stops_.prepare(memory.meter, [&](uint32_t m) {
+      const PlannedMemory& region = plan_.memories[m];
+      if (region.place != Place::state) return range(region);
+      auto made = std::ranges::find(fresh, region.state);
+      if (made == fresh.end()) return range(region);
+      return Range{states[static_cast<size_t>(made - fresh.begin())].id(), 0, region.bytes};
+    });
     for (size_t k = 0; k < fresh.size(); ++k) shared_.states.take(fresh[k], std::move(states[k]));
     for (Value& v : program_.values) v.data = {};
   }
@@ -275,6 +302,7 @@ class RenderedExecutable : public Executable {
     feeds_ = {};
     uploads_.clear();
     upload_buffers_.clear();
+    stops_.drop();
   }
 
   Range range(const PlannedMemory& m) const {
@@ -289,7 +317,13 @@ class RenderedExecutable : public Executable {
 
   // ---- launches
 
-  /// Records one sequence per staging slot. If the host takes times, the upload and each launch are separate sequences.
+  void forget_sequences() {
+    for (auto& slot : sequences_)
+      for (SequenceId s : std::exchange(slot, {})) shared_.driver->forget(s);
+  }
+
+  /// Records one sequence per staging slot, or several, with a stop behind each but the last. If the host takes times,
+  /// the upload and each launch are separate sequences.
   void record() {
     std::vector<Launch> launches;
     for (const PlannedLaunch& p : plan_.launches) {
@@ -308,9 +342,37 @@ class RenderedExecutable : public Executable {
         }
         one_by_one_ = true;
       }
-      sequences_[s].push_back(shared_.driver->record(one_by_one_ ? std::span<const Launch>() : launches, first));
-      if (!one_by_one_) continue;
-      for (const Launch& l : launches) sequences_[s].push_back(shared_.driver->record({&l, 1}, nullptr));
+      size_t begin = 0;
+      for (size_t end : ends(launches.size())) {
+        const std::span<const Launch> part = std::span(launches).subspan(begin, end - begin);
+        sequences_[s].push_back(shared_.driver->record(part, std::exchange(first, nullptr)));
+        begin = end;
+      }
+    }
+  }
+
+  /// The numbers of launches that are submitted with each sequence and those before it.
+  std::vector<size_t> ends(size_t launches) const {
+    std::vector<size_t> all;
+    if (one_by_one_)
+      for (size_t k = 0; k < launches; ++k) all.push_back(k);
+    else
+      all = stops_.positions();
+    if (all.empty() || all.back() != launches) all.push_back(launches);
+    return all;
+  }
+
+  void run_sequences(const std::vector<SequenceId>& sequences) {
+    const std::vector<size_t> positions = ends(plan_.launches.size());
+    size_t next = 0;
+    auto submit = [&] {
+      if (next < sequences.size()) last_ = shared_.driver->submit(sequences[next++]);
+    };
+    submit();
+    for (size_t position : positions) {
+      if (!stops_.at(position)) continue;
+      shared_.driver->wait(last_, forever);
+      stops_.stop(position, submit);
     }
   }
 
@@ -321,6 +383,7 @@ class RenderedExecutable : public Executable {
       last_ = shared_.driver->submit(sequences[k]);
       shared_.driver->wait(last_, forever);
       t.end = host_nanoseconds();
+      if (stops_.at(k)) stops_.stop(k, [] {});
       if (k > 0) seconds_[k - 1] += 1e-9 * static_cast<double>(t.end - t.begin);
       if (k > 0 || plan_.staging) last_times_.push_back(t);
     }
@@ -331,6 +394,7 @@ class RenderedExecutable : public Executable {
   RenderedPlan plan_;
   bool traced_, asked_;  // timed by TUTTI_TRACE; by TUTTI_OPT_PROFILE
   bool one_by_one_;      // the host waits for and times each launch
+  Stops stops_;
   uint64_t state_bytes_ = 0, runs_ = 0, last_ = 0;
   std::vector<KernelId> kernels_;
   std::vector<DeviceBuffer> constants_, arena_;

@@ -39,6 +39,21 @@ class Shards(ranks.Case):
                     self.assertEqual(run[key], one[key], f"{args[0]} {n} {key}")
                 self.assertEqual(run["world"]["shard"], "all")
 
+    def test_devices_with_memory_of_their_own(self):
+        """They stop between launches to exchange parameters, and to report gradients, which travel early."""
+        args = ["mlp", "--data", "synthetic:32:4:512:200", "--layers", "32,256,256,256,256,256,4", "--batch", "16", "--steps", "5"]
+        devices = [d for d in harness.usable_devices(slow=True) if d.startswith(("opencl", "vulkan", "cuda"))]
+        if not devices:
+            self.skip_without("opencl", "no such device")
+        for device in devices:
+            kept, divided = (self.trained(2, *args, "--device", device, *more) for more in ([], ALL))
+            for key in ("state_hash", "losses", "test_loss", "metrics"):
+                self.assertEqual(divided[key], kept[key], f"{device} {key}")
+            self.assertEqual(kept["world"]["bytes_early"], 5 * 4 * 4 * 256 * 256, device)
+            plan = self.json("plan", *args[:-2], *ALL, "--world", "2", "--device", device, "--no-search")["plans"][0]
+            self.assertEqual([r["peak_bytes"] for r in plan["ranks"]], divided["world"]["peak_bytes"], device)
+            self.assertLess(max(divided["world"]["peak_bytes"]), min(kept["world"]["peak_bytes"]))
+
     def test_divided_parameters_in_half_precision(self):
         kept, divided = (self.trained(2, *HALF, *FAST, *more) for more in ([], ALL))
         self.assertEqual(divided["state_hash"], kept["state_hash"])

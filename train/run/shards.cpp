@@ -141,7 +141,7 @@ void expect_exchanges(const TrainerOptions& options, const Device& device,
     throw invalid_option(
         "shard", options.shard,
         fmt::format("the device {} cannot get parameters from other ranks while it computes", device.id),
-        option_text("shard", "optimizer") + ", or the device onednn");
+        option_text("shard", "optimizer") + ", or another device (onednn, opencl, vulkan and cuda can)");
 }
 
 void connect(DeviceModel& model, CompiledGraph& program, const Graph& g) {
