@@ -47,6 +47,7 @@ exec 9>&-
 
 mkdir -p build
 python3 scripts/docs/pages.py build/docs/pages --package "$package"
+scripts/site.sh --output build/docs/pages/agreement
 python3 scripts/docs/headers.py build/docs/include
 doxygen scripts/docs/Doxyfile
 DOCS_PACKAGE=$(dirname "$package") NO_MKDOCS_2_WARNING=1 "$env/bin/mkdocs" build --strict --clean >build/docs/mkdocs.log 2>&1 || {

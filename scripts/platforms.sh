@@ -80,10 +80,11 @@ aarch64() {
     return 1
   }
   [ $tests = yes ] || return 0
-  local test
+  # Where qemu-user differs from a kernel: threads of a forked process, and programs with another user's rights.
+  local test without=-Team.TheChildOfAForkHasThreadsToo:Trust.PathVariablesAreIgnoredUnderElevatedPrivileges
   for test in "${unit_tests[@]}"; do
     echo "platforms: $test"
-    (cd build/aarch64 && "tests/$test" --gtest_brief=1)
+    (cd build/aarch64 && "tests/$test" --gtest_brief=1 "--gtest_filter=$without")
   done
   build/aarch64/bin/tutti report-device --device reference --quick --parts conformance,parity,lockstep,states --output build/aarch64/reference.json
   # PoCL compiles for minutes here: one model, whose state must be that of the reference.

@@ -63,11 +63,15 @@ struct ReportDeviceCommand {
     return found;
   }
 
-  ordered_json report(const ordered_json& d, const std::string& library) const {
+  /// Adds the device's report to the document, which is written after each part: a signal loses only the part that
+  /// runs.
+  void report(ordered_json& document, const ordered_json& d, const std::string& library) const {
     const std::string id = d["id"];
-    ordered_json out;
+    document["devices"].push_back({});
+    ordered_json& out = document["devices"].back();
     for (const char* key : {"id", "name", "driver", "kind", "memory_total"}) out[key] = d[key];
-    ordered_json& results = out["parts"] = ordered_json::object();
+    out["levels"] = levels_of(ordered_json::object());
+    out["parts"] = ordered_json::object();
     for (const Part* part : chosen()) {
       print_err("{}: {} ({})\n", id, part->key, part->doc);
       auto start = std::chrono::steady_clock::now();
@@ -76,10 +80,11 @@ struct ReportDeviceCommand {
       if (result.contains("error"))
         print_err("{}: {}: not finished: {}\n", id, part->key, result["error"].get<std::string>());
       result["seconds"] = took;
-      results[part->key] = std::move(result);
+      out["parts"][part->key] = std::move(result);
+      out["levels"] = levels_of(out["parts"]);
+      if (file != "-") write_target(file, anonymous(document).dump(1) + "\n");
     }
-    out["levels"] = levels_of(results);
-    return out;
+    print_levels(out);
   }
 
   int operator()() const {
@@ -106,13 +111,12 @@ struct ReportDeviceCommand {
         std::string library;
         for (const ordered_json& p : all["plugins"])
           if (p["name"] == one.id.substr(0, one.id.find(':')) && p["problem"] == "") library = p["library"];
-        out["devices"].push_back(report(d, library));
+        report(out, d, library);
         for (const auto& level : out["devices"].back()["levels"]) ok = ok && level != false;
-        print_levels(out["devices"].back());
       }
     }
     if (out["devices"].empty()) throw invalid("no device but the reference can be used", "see `tutti doctor`");
-    write_target(file, anonymous(out).dump(1) + "\n");
+    if (file == "-") write_target(file, anonymous(out).dump(1) + "\n");
     if (file != "-")
       print_err("{}: written. It contains no names of people, hosts or folders. Attach it to an issue\n", file);
     return ok ? done : stopped;

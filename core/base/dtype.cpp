@@ -32,7 +32,7 @@ float narrow_to_odd(double x) {
 
 double clamp_to(double x, double low, double high) {
   if (std::isnan(x)) return 0;
-  return std::clamp(std::trunc(x), low, high);
+  return std::clamp(std::trunc(x), low, high) + 0.0;  // integers have no -0
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ def model_cell(device, model):
     lockstep, bench = device.part("lockstep"), device.part("bench")
     entry = next((m for m in lockstep["models"] if m["model"] == model), None) if lockstep else None
     ms = next((m.get("ms") for m in bench["models"] if m["model"] == model), None) if bench else None
-    text = "" if ms is None else f"{ms:.3g} ms"
+    text = "" if ms is None or device.report["quick"] else f"{ms:.0f} ms" if ms >= 100 else f"{ms:.3g} ms"  # quick: other sizes
     if entry is None:
         return cell(text or "not run", "number none")
     return cell(text or ("agrees" if entry["ok"] else "differs"), "number " + ("yes" if entry["ok"] else "no"),

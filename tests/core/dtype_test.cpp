@@ -141,5 +141,13 @@ TEST(DType, ElementsAreStoredAndLoadedInPlace) {
   }
 }
 
+TEST(DType, IntegersHaveNoNegativeZero) {
+  for (DType t : {DType::i32, DType::i64, DType::u8, DType::u32})
+    for (double x : {-0.0, -0.25, -0.999}) {
+      EXPECT_EQ(round_to(t, x), 0) << name(t) << " " << x;
+      EXPECT_FALSE(std::signbit(round_to(t, x))) << name(t) << " " << x;
+    }
+}
+
 }  // namespace
 }  // namespace tutti
