@@ -110,7 +110,8 @@ struct ReportDeviceCommand {
         if (d["id"] != one.id) continue;
         std::string library;
         for (const ordered_json& p : all["plugins"])
-          if (p["name"] == one.id.substr(0, one.id.find(':')) && p["problem"] == "") library = p["library"];
+          if (p["name"] == one.id.substr(0, one.id.find(':')) && p["problem"].get<std::string>().empty())
+            library = p["library"];
         report(out, d, library);
         for (const auto& level : out["devices"].back()["levels"]) ok = ok && level != false;
       }

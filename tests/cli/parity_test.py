@@ -25,7 +25,10 @@ class Parity(harness.Case):
             self.assertEqual((d["pass"], d["fail"], d["unsupported"]), (16, 0, 0))
         for op in document["ops"]:
             for cell in op["devices"].values():
-                self.assertEqual(set(cell), COUNTS | {"worst_share_of_bound", "worst_error"})
+                self.assertEqual(set(cell), COUNTS | {"worst_share_of_bound", "worst_error", "cells"})
+                self.assertEqual({(c["dtype"], c["direction"]) for c in cell["cells"]}, {("f32", "forward"), ("f32", "backward")})
+                for count in COUNTS:
+                    self.assertEqual(sum(c[count] for c in cell["cells"]), cell[count])
                 self.assertLessEqual(cell["worst_share_of_bound"], 1)
 
     def test_table_and_page(self):
