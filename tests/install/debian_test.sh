@@ -7,6 +7,13 @@ cd "$(dirname "$0")/../.."
 for tool in apt-get lintian mmdebstrap; do
   command -v "$tool" >/dev/null || { echo "skipped: no $tool (scripts/deps.sh --packages)"; exit 77; }
 done
+unshare --mount --propagation private mount -t tmpfs none /mnt || { echo "skipped: this system allows no mounts"; exit 77; }
 output=$(mktemp -d)
 trap 'rm -rf "$output"' EXIT
+release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+mmdebstrap --quiet --variant=extract --include=hostname "$release" "$output/probe" || {
+  echo "skipped: no packages of $release can be fetched"
+  exit 77
+}
+rm -rf "$output/probe"
 scripts/packages.sh --no-build --output "$output"
