@@ -44,7 +44,9 @@ fi
 [ -z "$build_dir" ] || [ -f "$build_dir/CMakeCache.txt" ] || { echo "wheel: --build-dir $build_dir: not a configured tree" >&2; exit 2; }
 # The wheel's settings of the tree go when it is built.
 restore() {
-  [ ! -f "$build_dir/CMakeCache.before" ] || { mv "$build_dir/CMakeCache.before" "$build_dir/CMakeCache.txt" && cmake "$build_dir" >/dev/null; }
+  [ -f "$build_dir/CMakeCache.before" ] || return 0
+  mv "$build_dir/CMakeCache.before" "$build_dir/CMakeCache.txt"
+  cmake "$build_dir" >/dev/null && cmake --build "$build_dir" --target tutti >/dev/null  # a wheel's library has no version in its file name
 }
 trap restore EXIT
 

@@ -8,6 +8,7 @@ import time
 import traceback
 import unittest
 import unittest.mock
+import warnings
 
 import numpy as np
 
@@ -282,11 +283,17 @@ class Training(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path, files = pathlib.Path(folder) / "run.safetensors", lambda: {p.name for p in pathlib.Path(folder).iterdir()}
             t = trainer(optimizer=tutti.optim.SGD(lr=0.1))
-            history = t.fit(quadrants(), quadrants(seed=1), epochs=30, target="accuracy=0.9", checkpoint=path, keep_best=True, keep=3,
-                            save_every=5, log_dir=pathlib.Path(folder) / "log")
+            with warnings.catch_warnings(record=True) as warned:  # a slow disk: fewer checkpoints
+                warnings.simplefilter("always")
+                history = t.fit(quadrants(), quadrants(seed=1), epochs=30, target="accuracy=0.9", checkpoint=path, keep_best=True, keep=3,
+                                save_every=5, log_dir=pathlib.Path(folder) / "log")
             self.assertTrue(1 < len(history) < 30)
             self.assertEqual([e["accuracy"] >= 0.9 for e in history], [False] * (len(history) - 1) + [True])
-            self.assertEqual(files(), {"run.safetensors", "run.best.safetensors", "log", *(f"run.step-{n}.safetensors" for n in (t.steps, t.steps - 3, t.steps - 8))})
+            kept = {name for name in files() if name.startswith("run.step-")}
+            self.assertEqual(files() - kept, {"run.safetensors", "run.best.safetensors", "log"})
+            self.assertEqual(len(kept), 3)
+            if not any("the disk is too slow" in str(w.message) for w in warned):
+                self.assertEqual(kept, {f"run.step-{n}.safetensors" for n in (t.steps, t.steps - 3, t.steps - 8)})
             steps = (pathlib.Path(folder) / "log/steps.csv").read_text().splitlines()
             self.assertEqual([int(line.split(",")[0]) for line in steps[1:]], list(range(1, t.steps + 1)))
             self.assertEqual(len((pathlib.Path(folder) / "log/epochs.csv").read_text().splitlines()), 1 + len(history))
