@@ -87,16 +87,16 @@ TEST_P(HalfTest, OverflowStartsHalfAStepBeyondTheLargest) {
 
 TEST(DType, NamesSizesAndClasses) {
   struct Row {
-    DType type;
     const char* name;
     size_t size;
+    DType type;
     bool is_float, is_integer;
   };
-  const Row rows[] = {{DType::f32, "f32", 4, true, false}, {DType::f64, "f64", 8, true, false},
-                      {DType::f16, "f16", 2, true, false}, {DType::bf16, "bf16", 2, true, false},
-                      {DType::i32, "i32", 4, false, true}, {DType::i64, "i64", 8, false, true},
-                      {DType::u8, "u8", 1, false, true},   {DType::boolean, "bool", 1, false, false},
-                      {DType::u32, "u32", 4, false, true}};
+  const Row rows[] = {{"f32", 4, DType::f32, true, false}, {"f64", 8, DType::f64, true, false},
+                      {"f16", 2, DType::f16, true, false}, {"bf16", 2, DType::bf16, true, false},
+                      {"i32", 4, DType::i32, false, true}, {"i64", 8, DType::i64, false, true},
+                      {"u8", 1, DType::u8, false, true},   {"bool", 1, DType::boolean, false, false},
+                      {"u32", 4, DType::u32, false, true}};
   for (const Row& r : rows) {
     EXPECT_EQ(name(r.type), r.name);
     EXPECT_EQ(parse_dtype(r.name), r.type);

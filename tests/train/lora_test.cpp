@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "data/files/checkpoint.h"
 #include "nn/modules.h"
 #include "tests/train/files.h"
@@ -31,8 +33,9 @@ data::TensorSet samples() {
 Task task() { return regression(nn::Sequential{nn::Linear(8), nn::Tanh(), nn::Linear(1)}); }
 
 Trainer trainer(const nn::Lora& lora, std::vector<ParameterGroup> groups = {}) {
-  return {
-      select_device("reference:0"), task(), {.optimizer = Sgd{.lr = 0.2}, .groups = groups, .lora = lora, .batch = 32}};
+  return {select_device("reference:0"),
+          task(),
+          {.optimizer = Sgd{.lr = 0.2}, .groups = std::move(groups), .lora = lora, .batch = 32}};
 }
 
 HostTensors states(Trainer& t) {
