@@ -117,8 +117,9 @@ struct ReportDeviceCommand {
       }
     }
     if (out["devices"].empty()) throw invalid("no device but the reference can be used", "see `tutti doctor`");
-    if (file == "-") write_target(file, anonymous(out).dump(1) + "\n");
-    if (file != "-")
+    if (file == "-")
+      write_target(file, anonymous(out).dump(1) + "\n");
+    else
       print_err("{}: written. It contains no names of people, hosts or folders. Attach it to an issue\n", file);
     return ok ? done : stopped;
   }

@@ -28,5 +28,5 @@ g++ -std=c++20 /tmp/program.cpp $(pkg-config --cflags --libs tutti) -o /tmp/prog
 apt-get install -y -qq --no-install-recommends ./*.deb >/dev/null
 tutti devices
 apt-get purge -y -qq 'tutti*' 'libtutti*' >/dev/null
-left=$(find / -xdev -ipath '*tutti*' -not -path '/packages/*' -not -path '/proc/*' -not -path '/root/*' -not -path '/tmp/*' || true)
+left=$(find / -xdev -ipath '*tutti*' -not -path '/packages/*' -not -path '/proc/*' -not -path '/root/*' -not -path '/tmp/*')
 [ -z "$left" ] || { echo "packages: these files stay after purge:" >&2; echo "$left" >&2; exit 1; }
