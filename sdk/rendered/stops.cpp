@@ -12,6 +12,7 @@ constexpr uint64_t worth_a_stop = 256 << 10;  // bytes of states; the host sends
 
 void Stops::prepare(Meter& meter, const std::function<Range(uint32_t)>& range) {
   if (plan_.exchanges.empty()) return;
+  exchanges_.clear();  // of a preparation that failed: it may be tried again
   buffer_ = Buffer(meter, plan_.exchanged_bytes, "values that processes exchange");
   for (const HostExchange& e : plan_.exchanges) {
     auto place = [&](uint32_t memory) {
