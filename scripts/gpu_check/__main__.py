@@ -6,7 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pack  # noqa: E402  (the folder itself is the program)
 import run  # noqa: E402
-from pieces import PARTS  # noqa: E402
+from pieces import ALWAYS, PARTS  # noqa: E402
 
 USAGE = """\
 usage: scripts/gpu-check.sh pack                    from a built tree: what the GPU machine needs, into build/gpu
@@ -24,6 +24,7 @@ parts; first and speed end after 9 minutes at the latest:
 Every piece has its own time limit. Of those that fail, some of each stage are run once more with the libraries' logs on.
 options:
   --out DIR      where the two files go
+  --only A,B     these stages alone, and those that find the GPU
   --list         the pieces of the part, and do nothing
   --scale X      multiply every time limit by X (to rehearse)
 Exit code: 0 everything ran and passed, 1 a piece failed, 2 there is no GPU to check, or a wrong argument or pack,
@@ -38,7 +39,7 @@ def wrong(text):
 
 
 def main(arguments):
-    verb, options = "", {"--out": "", "--scale": "1"}
+    verb, options = "", {"--out": "", "--scale": "1", "--only": ""}
     listed = False
     rest = iter(arguments)
     for word in rest:
@@ -67,13 +68,19 @@ def main(arguments):
         scale = 0
     if not 0 < scale <= 100:
         return wrong(f"--scale {options['--scale']} is not a number above 0")
+    stages, only = PARTS[verb], [name for name in options["--only"].split(",") if name]
+    unknown = [name for name in only if name not in {stage.name for stage in stages}]
+    if unknown:
+        return wrong(f"--only: {verb} has no stage {unknown[0]}; it has {', '.join(stage.name for stage in stages)}")
+    if only:
+        stages = [stage for stage in stages if stage.name in ALWAYS or stage.name in only]
     if listed:
-        for stage in PARTS[verb]:
+        for stage in stages:
             for piece in stage.pieces:
                 settings = "".join(f"{k}={v} " for k, v in piece.env.items())
                 print(f"{stage.name:<12} {piece.name:<26} {piece.limit:>3} s  {settings}{piece.command.splitlines()[0]}")
         return 0
-    return run.main(verb, options["--out"], scale)
+    return run.main(verb, stages, options["--out"], scale)
 
 
 if __name__ == "__main__":

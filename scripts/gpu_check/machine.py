@@ -89,7 +89,7 @@ class Machine:
         self.set_path([os.path.join(work, "spare")])
         self.env.update(
             TUTTI_PLUGIN_PATH=self.path("lib/tutti/plugins"),
-            TUTTI_PROBE_SECONDS="10",
+            TUTTI_PROBE_SECONDS="30",
             TUTTI_CACHE=os.path.join(work, "cache"),
             CUDA_CACHE_PATH=os.path.join(work, "driver-cache"),
             TMPDIR=os.path.join(work, "tmp"),  # a piece that is killed leaves nothing on the machine
@@ -149,7 +149,7 @@ class Machine:
             "tutti": self.path("bin/tutti"),
             "bin": self.path("bin"),
             "tests": self.path("tests"),
-            "bench": self.path("bench"),
+            "bench": self.path("share/tutti/bench"),
             "python": sys.executable,
             "work": self.work,
         }

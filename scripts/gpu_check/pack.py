@@ -106,7 +106,7 @@ def stage(root, build, to):
     for folder in (".", "zoo"):
         for file in sorted(os.listdir(os.path.join(peers, folder))):
             if file.endswith(".py"):
-                copy(os.path.join(peers, folder, file), os.path.join(to, "bench", folder, file))
+                copy(os.path.join(peers, folder, file), os.path.join(to, "share/tutti/bench", folder, file))
     ours = [f for f in files_of(to) if is_elf(f)]
     needed = {prefix: max(newest_version(f, prefix) for f in ours) for prefix in ("GLIBCXX", "CXXABI")}
     env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(to, "lib"), "TUTTI_PLUGIN_PATH": os.path.join(to, "lib/tutti/plugins")}

@@ -1,10 +1,11 @@
 """What is run: parts of stages of pieces, the most telling ones first. Nothing here runs anything."""
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 # ---- one list of models: name → options of `tutti train`
 MODELS = {"mlp": "mlp --data synthetic:784:10", "cnn": "cnn --data synthetic:1x28x28:10"}
+ZOO = {"gpt": "gpt", "gpt2": "gpt --size gpt2", "resnet18": "resnet18", "lstm": "lstm"}  # whose kernels are timed
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Stage:
-    """Pieces that share `budget` seconds, and what the stages before left over; `at_once` processes at a time."""
+    """Pieces that share `budget` seconds, and what the stages before left over; `at_once` processes at most, one per CPU."""
 
     name: str
     budget: int
@@ -57,6 +58,20 @@ def lockstep(model, steps, limit):
     return Piece(f"lockstep-{model}", command, limit, CUDA_ALONE)
 
 
+def exact(device):
+    """Every model's tiny size in exact numerics: the reference says which bits are right."""
+    command = f"{{tutti}} train {{each}} --size tiny --steps 10 --numerics exact --device {device} --json --quiet --no-eval"
+    name = "exact" if device == "{cuda}" else f"exact-{device}"
+    return Piece(name, command, 60, CUDA_ALONE, each="models", same="exact")
+
+
+def profile(model, options="--precision bf16"):
+    """What each kernel of a step took, as the device counts it."""
+    name = f"profile-{model}"
+    command = f"{{tutti}} train {ZOO[model]} --steps 12 --device {{cuda}} --json --no-eval --profile {{logs}}/{name}.json {options}"
+    return Piece(name, command, 40, CUDA_ALONE)
+
+
 # Every model's tiny size in lockstep: few kernels, all that the model needs.
 TINY = Piece("tiny", "{tutti} parity --device {cuda} --model {each} --size tiny --steps 3 --json", 30, CUDA_ALONE, each="models")
 
@@ -69,6 +84,13 @@ def bench(name, api, cases, precision, limit, env=None):
 
 def rates(precision, ops):
     return bench(f"rates-{precision}", "cuda", "--models none --ops " + ",".join(ops), precision, 40)
+
+
+def zoo(precision, models, peer=""):
+    """Whole steps of larger models, alone or beside the machine's own PyTorch."""
+    more = " --peer torch --python {python}" if peer else ""
+    piece = bench(f"zoo-{precision}{peer}", "cuda", f"--models {models}{more}", precision, 90)
+    return replace(piece, needs=("cuda", "torch") if peer else ("cuda",))
 
 
 def steps_of(name, api, env=None, precision="f32"):
@@ -201,17 +223,19 @@ NCU = Piece(
 
 FIRST = [
     *MACHINE,
-    Stage("calls", 60, [tests("cuda_device_test", 30), tests("library_device_test")], at_once=8),
-    Stage("parity", 75, [parity("cuda")], at_once=8),
-    Stage("training", 40, each_model(training) + GELU_TRAINING, at_once=4),
+    Stage("calls", 45, [tests("cuda_device_test", 30), tests("library_device_test")], at_once=16),
+    Stage("parity", 65, [parity("cuda")], at_once=16),
+    Stage("training", 40, each_model(training) + GELU_TRAINING, at_once=8),
     Stage("training-2", 20, each_model(training_2), at_once=4),
-    Stage("models", 25, [TINY], at_once=8),
-    Stage("traces", 20, each_model(traces) + [GELU_TRACE]),
-    Stage("rates", 40, RATES),
-    Stage("torch", 60, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
-    Stage("other-apis", 35, [parity("vulkan"), parity("opencl")], at_once=8),
-    Stage("sanitizer", 10, [WORKS]),
-    Stage("sanitizers", 35, SANITIZERS, at_once=3),
+    Stage("models", 25, [TINY], at_once=16),
+    Stage("exact", 30, [exact("reference"), exact("{cuda}")], at_once=16),
+    Stage("traces", 25, [*[profile(model) for model in ZOO], *each_model(traces), GELU_TRACE]),
+    Stage("rates", 35, RATES),
+    Stage("zoo", 25, [zoo(precision, "gpt,gpt:gpt2,resnet18,vit,lstm") for precision in ("bf16", "f32")]),
+    Stage("torch", 40, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
+    Stage("other-apis", 35, [parity("vulkan"), parity("opencl")], at_once=16),
+    Stage("sanitizer", 5, [WORKS]),
+    Stage("sanitizers", 30, SANITIZERS, at_once=3),
     Stage("profile", 12, [NCU]),
 ]
 
@@ -230,12 +254,14 @@ def longer(model):
 
 SPEED_ONLY = [
     Stage("streams", 40, [steps_of(f"steps-streams-{n}", "cuda", {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
-    Stage("torch-f32", 100, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
-    Stage("torch-bf16", 95, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
-    Stage("torch-tf32", 62, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
+    Stage("torch-f32", 80, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
+    Stage("torch-bf16", 75, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
+    Stage("torch-tf32", 40, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
+    Stage("zoo-torch", 70, [zoo(precision, "gpt,gpt:gpt2,resnet18", "-torch") for precision in ("bf16", "f32")]),
     Stage("steps", 35, [steps_of(f"steps-{api}", api) for api in ("vulkan", "opencl")]),
-    Stage("fashion", 40, [fashion("cnn-3-epochs"), fashion("cnn-3-epochs-again")]),
+    Stage("fashion", 30, [fashion("cnn-3-epochs"), fashion("cnn-3-epochs-again")]),
     Stage("longer", 60, each_model(longer)),
 ]
 
+ALWAYS = {stage.name for stage in MACHINE}  # the other stages rest on them
 PARTS = {"first": FIRST, "speed": MACHINE + SPEED_ONLY, "all": FIRST + SPEED_ONLY}

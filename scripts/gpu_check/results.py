@@ -7,7 +7,7 @@ import re
 import tarfile
 
 LIMIT = 15 << 20  # bytes of a file
-PRINTED = 200_000  # bytes of one output in the archive
+PRINTED = 1 << 20  # bytes of one output in the archive
 TOLD = 6_000  # characters of one output in the document
 
 

@@ -14,7 +14,6 @@ import figures
 import judge
 import results
 from machine import Machine
-from pieces import PARTS
 from process import Process
 from report import Report
 
@@ -53,7 +52,7 @@ class Run:
         self.stages, self.machine, self.scale = stages, machine, scale
         self.signals = signals  # those that asked for an end
         self.facts, self.missing = machine.facts(), {}
-        self.logs = os.path.join(machine.work, "logs")
+        self.logs = self.facts["logs"] = os.path.join(machine.work, "logs")
         self.report = Report(part, machine, self.logs, out)
         self.running = []
         self.last = {}  # labels of `same` and `near` → their last stage
@@ -175,7 +174,7 @@ class Run:
                     again.append(Job(stage, job.piece, job.word, record))
             if self.signals:
                 raise Interrupted(self.signals[0])
-            while len(self.running) < stage.at_once and (waiting or again):
+            while len(self.running) < min(stage.at_once, max(2, os.cpu_count() or 2)) and (waiting or again):
                 job = (waiting or again).pop(0)
                 why = "" if job.of else self.lacks(job.piece)
                 left = deadline - time.monotonic()
@@ -190,25 +189,30 @@ class Run:
         self.compare(stage)
 
     def compare(self, stage):
-        """Equal bits and close losses of pieces whose last one was in this stage."""
+        """Equal bits and close losses of pieces whose last one was in this stage; those with `each`, word by word."""
         for (kind, label), last in self.last.items():
             if last is not stage:
                 continue
             names = [(s.name, p.name) for s in self.stages for p in s.pieces if getattr(p, kind) == label]
-            ran = [
-                r
-                for r in self.report.records
-                if (r["stage"], r["name"]) in names and r["status"] == "ok" and isinstance(r.get("result"), dict)
-            ]
-            ran.sort(key=lambda r: names.index((r["stage"], r["name"])))
-            record = {"stage": stage.name, "name": f"{kind}-{label}", "status": "ok"}
-            if len(ran) < 2:
-                record.update(status="skipped", why="fewer than two of its runs ended well")
-            else:
-                why = (figures.same_bits if kind == "same" else figures.near_losses)(ran)
-                if why:
-                    record.update(status="failed", exit=1, why=why)
-            self.report.tell(record)
+            by_word = {}
+            for r in self.report.records:
+                name, _, word = r["name"].partition("/")
+                if (r["stage"], name) in names:
+                    by_word.setdefault(word, []).append(r)
+            for word, records in (by_word or {"": []}).items():
+                ran = [r for r in records if r["status"] == "ok" and isinstance(r.get("result"), dict)]
+                ran.sort(key=lambda r: names.index((r["stage"], r["name"].partition("/")[0])))
+                self.compared(stage, f"{kind}-{label}" + (f"/{word}" if word else ""), kind, ran)
+
+    def compared(self, stage, name, kind, ran):
+        record = {"stage": stage.name, "name": name, "status": "ok"}
+        if len(ran) < 2:
+            record.update(status="skipped", why="fewer than two of its runs ended well")
+        else:
+            why = (figures.same_bits if kind == "same" else figures.near_losses)(ran)
+            if why:
+                record.update(status="failed", exit=1, why=why)
+        self.report.tell(record)
 
     def all(self):
         """Every stage; a stage's time is its budget and what those before it left."""
@@ -247,7 +251,7 @@ def find_archive():
     return ""
 
 
-def main(part, out, scale):
+def main(part, stages, out, scale):
     archive = find_archive()
     if not archive:
         print("gpu-check: there is no pack.tar.xz; scripts/gpu-check.sh pack makes it", file=sys.stderr)
@@ -260,7 +264,7 @@ def main(part, out, scale):
     out = os.path.abspath(out or os.path.dirname(archive) + "-out")
     try:
         try:
-            run = Run(part, PARTS[part], Machine(archive, work), out, scale, signals)
+            run = Run(part, stages, Machine(archive, work), out, scale, signals)
         except Exception as e:  # pylint: disable=broad-except
             print(f"gpu-check: {archive} cannot be unpacked, or {out} not be made: {e!r}", file=sys.stderr)
             return 2

@@ -226,6 +226,15 @@ class Comparisons(Case):
         self.assertEqual(near([]), 1)
         self.assertEqual(near([float("nan"), 1.0]), 1)
 
+    def test_equal_bits_word_by_word(self):
+        def of(name, state):
+            return self.trained(name, state, [1.0], same="m", each="ops", needs=())
+
+        self.go(Stage("a", 9, [GPU, of("x", "1"), of("y", "1")]))
+        self.assertEqual([self.pieces[f"same-m/{word}"]["status"] for word in "abc"], ["ok"] * 3)
+        code, _ = self.go(Stage("a", 9, [GPU, of("x", "1"), of("y", "2")]))
+        self.assertEqual((code, self.pieces["same-m/b"]["why"]), (1, "x/b: 1; y/b: 2"))
+
     def test_fewer_than_two_is_no_comparison(self):
         self.assertEqual(self.go(Stage("a", 5, [GPU, self.trained("x", "1", [1.0], same="m")]))[0], 3)
 
@@ -245,6 +254,7 @@ class Parts(unittest.TestCase):
                 "bench",
                 "python",
                 "work",
+                "logs",
                 "cuda",
                 "vulkan",
                 "opencl",
