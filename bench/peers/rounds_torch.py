@@ -28,18 +28,23 @@ class Peer:
         if case["precision"] == "tf32" and not cuda:
             raise Declined("tf32 is a mode of NVIDIA GPUs")
         device = torch.device(case["device"])
+        torch.backends.cudnn.benchmark = cuda  # algorithms are chosen by measuring, in the first steps
+        self.allow_tf32(case)
         work = self.model(case, device) if case["kind"] == "model" else self.op(case, device)
-        tf32 = case["precision"] == "tf32"
 
         def run():  # the flags are the process's, and other cases are open beside this one
-            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+            self.allow_tf32(case)
             work()
 
         return (run if cuda else work), (torch.cuda.synchronize if cuda else lambda: None)
 
+    def allow_tf32(self, case):
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = case["precision"] == "tf32"
+
     def model(self, case, device):
-        """A whole training step: batch by index, forward, loss, backward, fused optimizer; by the faster of two modes."""
-        return self.fastest(case, device, {mode: self.step_in(case, device, mode) for mode in ("eager", "compile")})
+        """A whole training step: batch by index, forward, loss, backward, fused optimizer; by the fastest of PyTorch's modes."""
+        modes = ("eager", "compile", "reduce-overhead") if device.type == "cuda" else ("eager", "compile")  # the last: CUDA graphs
+        return self.fastest(case, device, {mode: self.step_in(case, device, mode) for mode in modes})
 
     def step_in(self, case, device, mode):
         """The step in one mode, built."""
@@ -78,15 +83,16 @@ class Peer:
     def fastest(self, case, device, steps):
         """The fastest of steps by mode, by three runs of each."""
         seconds = {}
+        wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
         for mode, step in steps.items():
             try:
                 step()
                 step()
+                wait()
                 start = time.perf_counter()
                 for _ in range(3):
                     step()
-                if device.type == "cuda":
-                    torch.cuda.synchronize()
+                wait()
                 seconds[mode] = time.perf_counter() - start
             except Exception as e:  # whatever a compiler throws: the eager step is there
                 if mode == "eager":
@@ -104,7 +110,7 @@ class Peer:
         model, batch = twin.make(case["size"]).to(device), case["batch"]
         of = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[case["optimizer"]]
         optimizer = of(model.parameters(), lr=case["lr"], fused=True)
-        forward = torch.compile(model) if mode == "compile" else model
+        forward = model if mode == "eager" else torch.compile(model, mode="default" if mode == "compile" else mode)
         count = max(batch, min(case["samples"], 64))
         columns = {k: v.to(device) for k, v in twin.draw(case["size"], count, case.get("context", 0)).items()}
         short = case["precision"] == "bf16"

@@ -89,7 +89,7 @@ def rates(precision, ops):
 def zoo(precision, models, peer=""):
     """Whole steps of larger models, alone or beside the machine's own PyTorch."""
     more = " --peer torch --python {python}" if peer else ""
-    piece = bench(f"zoo-{precision}{peer}", "cuda", f"--models {models}{more}", precision, 90)
+    piece = bench(f"zoo-{precision}{peer and peer + '-' + models.replace(':', '-')}", "cuda", f"--models {models}{more}", precision, 90)
     return replace(piece, needs=("cuda", "torch") if peer else ("cuda",))
 
 
@@ -257,7 +257,7 @@ SPEED_ONLY = [
     Stage("torch-f32", 80, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
     Stage("torch-bf16", 75, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
     Stage("torch-tf32", 40, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
-    Stage("zoo-torch", 70, [zoo(precision, "gpt,gpt:gpt2,resnet18", "-torch") for precision in ("bf16", "f32")]),
+    Stage("zoo-torch", 70, [zoo(precision, model, "-torch") for precision in ("bf16", "f32") for model in ("gpt:gpt2", "resnet18", "gpt")]),
     Stage("steps", 35, [steps_of(f"steps-{api}", api) for api in ("vulkan", "opencl")]),
     Stage("fashion", 30, [fashion("cnn-3-epochs"), fashion("cnn-3-epochs-again")]),
     Stage("longer", 60, each_model(longer)),
