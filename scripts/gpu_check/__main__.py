@@ -21,7 +21,8 @@ parts; first and speed end after 9 minutes at the latest:
   speed    the second call: PyTorch's modes in f32, bf16 and TF32, streams, longer runs that must give the same bits
   all      both in turn, in 16 minutes
 
-Every piece has its own time limit. Of those that fail, some of each stage are run once more with the libraries' logs on.
+Every piece has its own time limit. Of those that fail, some of each stage are run once more with the libraries' logs on;
+of those that crash, in gdb or cuda-gdb, with an empty cache.
 options:
   --out DIR      where the two files go
   --only A,B     these stages alone, and those that find the GPU

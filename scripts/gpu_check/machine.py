@@ -153,7 +153,8 @@ class Machine:
             "python": sys.executable,
             "work": self.work,
         }
-        for word, program in (("compute_sanitizer", "compute-sanitizer"), ("ncu", "ncu")):
+        wanted = (("compute_sanitizer", "compute-sanitizer"), ("ncu", "ncu"), ("debugger", "gdb"), ("debugger", "cuda-gdb"))
+        for word, program in wanted:
             found = shutil.which(program) or shutil.which(program, path="/usr/local/cuda/bin")
             if found:
                 facts[word] = found

@@ -102,7 +102,7 @@ def archive_bytes(folder, summary):
         to = io.BytesIO()
         with tarfile.open(fileobj=to, mode="w:gz", compresslevel=6) as tar:
             for name, data in [("summary.txt", summary.encode("utf-8", "replace"))] + [
-                (os.path.join("logs", f), read(os.path.join(folder, f), most)) for f in sorted(os.listdir(folder))
+                (os.path.join("logs", f), read(os.path.join(folder, f), most)) for f in sorted(os.listdir(folder)) if os.path.isfile(os.path.join(folder, f))
             ]:
                 info = tarfile.TarInfo(name)
                 info.size = len(data)

@@ -27,6 +27,7 @@ LOGS = {
     "TUTTI_TRACE": "dispatch,kernels",
     "CUDA_LAUNCH_BLOCKING": "1",
 }
+DEBUGGED = ["-batch", "-ex", "set confirm off", "-ex", "run", "-ex", "thread apply all bt 30", "--args"]
 
 
 class Interrupted(Exception):
@@ -77,6 +78,9 @@ class Run:
         if job.of:
             env.update({k: v.replace("{log}", log) for k, v in LOGS.items()})
         command = [self.filled(word, job, limit) for word in shlex.split(job.piece.command)]
+        if job.of and job.of["exit"] < 0 and "debugger" in self.facts:  # it crashed: where, and does it with an empty cache?
+            env["TUTTI_CACHE"] = log + ".cache"
+            command = [self.facts["debugger"], *DEBUGGED, *command]
         job.command = " ".join([f"{k}={env[k]}" for k in job.piece.env] + [shlex.quote(word) for word in command])
         try:
             job.process = Process(command, env, log + ".out", log + ".err", limit, self.machine.work)

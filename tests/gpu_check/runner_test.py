@@ -13,6 +13,7 @@ import tempfile
 import textwrap
 import time
 import unittest
+import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "gpu_check"
 sys.path.insert(0, str(SCRIPTS))
@@ -155,6 +156,14 @@ class Runs(Case):
         self.go(Stage("s", 9, [GPU, python("t", f"print('{said}'); raise SystemExit(1)", each="t")]), tests={"t": ["A.c"]})
         self.assertIn("x.cpp:7: Failure\nExpected: 1", self.pieces["t/c"]["text"])
         self.assertNotIn("A.b", self.pieces["t/c"]["text"])
+
+    def test_a_crash_is_repeated_in_a_debugger_with_an_empty_cache(self):
+        (self.folder / "gdb").write_text("#!/bin/sh\necho \"$@\" with $TUTTI_CACHE\n")
+        (self.folder / "gdb").chmod(0o755)
+        with unittest.mock.patch.object(Made, "facts", lambda m: {"python": sys.executable, "work": m.work, "debugger": str(self.folder / "gdb")}):
+            self.go(Stage("s", 9, [GPU, python("crash", "import os; os.abort()"), python("wrong", "raise SystemExit(5)")]))
+        self.assertRegex(self.pieces["crash"]["again"]["text"], r"-batch .*-ex run .*--args \S+ .* with \S+s\.crash\.again\.cache")
+        self.assertNotIn("-batch", self.pieces["wrong"]["again"]["text"])
 
     def test_a_program_that_prints_no_json_where_it_should_has_failed(self):
         piece = Piece("quiet", "{python} -c pass --json", needs=(), again=False)
