@@ -80,7 +80,8 @@ bool Planner::read_by_passes(uint32_t v, const View& view, uint32_t first) {
 
 bool Planner::view(uint32_t k) {
   const Node& n = p_.nodes[k];
-  if (traits_.cpu_like || !moves(n)) return false;
+  // On CPUs a copy is cheap beside strided reads; exact numerics have slices of every step of a recurrence.
+  if (!moves(n) || (traits_.cpu_like && !(traits_.exact && (n.op == "slice" || n.op == "reshape")))) return false;
   uint32_t from = n.inputs[0], memory = memory_of(from);
   auto known = views_.find(from);
   if (known == views_.end() && (n.op == "reshape" || memories_[memory].place != Place::arena)) return false;
