@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -48,6 +49,9 @@ struct Asked {
     if (request.gelu == sdk::Gelu::keep) bits |= CUBLASLT_EPILOGUE_GELU_AUX;
     return bits ? static_cast<cublasLtEpilogue_t>(bits) : CUBLASLT_EPILOGUE_DEFAULT;
   }
+  /// Whether there is an operation on the result before it is rounded to a 16-bit dtype. Where partial sums over k are
+  /// added by a kernel of their own, cuBLASLt rounds the result first, and then the epilogue's.
+  bool rounds() const { return is_narrow(shape.dtype) && !sums() && epilogue() != CUBLASLT_EPILOGUE_DEFAULT; }
   bool sums() const { return request.sum != sdk::OperandSum::none; }
   bool keeps() const { return request.gelu == sdk::Gelu::keep; }
   size_t inputs() const { return shape.bias ? 3 : 2; }
@@ -98,6 +102,9 @@ class Product : public Tunable {
   size_t workspace() const override { return found_[selected_].workspaceSize; }
   DType dtype() const override { return asked_.shape.dtype; }
   bool activates() const override { return asked_.shape.relu || asked_.request.gelu != sdk::Gelu::none; }
+  std::optional<RoundingTrial> rounding() const override {
+    return asked_.shape.bias ? rounding_trial(asked_.shape.dtype, asked_.shape.k) : std::nullopt;
+  }
   std::string description() const override { return asked_.description; }
   std::vector<uint64_t> buffer_bytes() const override {
     const codegen::Matmul& p = asked_.shape;
@@ -228,9 +235,9 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
   Asked asked{p, request, {}};
   cublasLtEpilogue_t epilogue = asked.epilogue();
   asked.description =
-      fmt::format("cuBLASLt {} product {} {}x{}x{}{}{} batch {} steps {} {} epilogue {}", api_->cublasLtGetVersion(),
+      fmt::format("cuBLASLt {} product {} {}x{}x{}{}{} batch {} steps {} {} epilogue {}{}", api_->cublasLtGetVersion(),
                   fast ? "tf32" : name(p.dtype), p.m, p.n, p.k, p.ta ? " ta" : "", p.tb ? " tb" : "", batches, a_step,
-                  b_step, static_cast<int>(epilogue));
+                  b_step, static_cast<int>(epilogue), asked.rounds() ? " in one kernel" : "");
 
   cublasLtMatmulDesc_t raw = nullptr;
   check(api_->cublasLtMatmulDescCreate(&raw, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -276,7 +283,8 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
   check(api_->cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   Owned preference(made, api_->cublasLtMatmulPreferenceDestroy);
   size_t most = most_workspace;
-  uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // partial sums are added in f32 in a fixed order
+  // Partial sums, if any, are added in f32 in a fixed order.
+  uint32_t schemes = asked.rounds() ? CUBLASLT_REDUCTION_SCHEME_NONE : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   check(api_->cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most),
         "the workspace's size");
   check(api_->cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,

@@ -17,6 +17,14 @@
 
 namespace tutti::cuda {
 
+/// Inputs for which a result that is rounded twice differs from one that is rounded once.
+struct RoundingTrial {
+  std::vector<unsigned char> inputs;  ///< the value of every byte, per input
+  double result = 0;                  ///< what every element of the first result must be
+};
+/// For sums of k products with a bias in f16 or bf16. None for other dtypes, and if it finds no numbers.
+std::optional<RoundingTrial> rounding_trial(DType dtype, int64_t k);
+
 /// A call with several algorithms, each bitwise reproducible. One is selected, initially the library's first choice
 /// (candidate 0).
 class Tunable : public Call {
@@ -32,6 +40,8 @@ class Tunable : public Call {
   /// Whether the library applies an activation, which may turn NaN into a number. If so, the first result must be NaN
   /// everywhere if all inputs are NaN.
   virtual bool activates() const = 0;
+  /// A trial for calls that may round before their epilogue: an algorithm that does is not used.
+  virtual std::optional<RoundingTrial> rounding() const { return {}; }
   /// Unique description: library, version, types, shape, epilogue.
   virtual std::string description() const = 0;
   /// Serializes the selected algorithm for restore().
@@ -67,9 +77,9 @@ class Tuner {
 
   /// Selects an algorithm of `call` that was tested: the cached one, else the fastest if the buffers of at least two
   /// candidates fit into `request.tuning_bytes`, else the library's first. Does nothing unless request.trial is set.
-  /// Throws Error(declined) with the library's message if every algorithm fails or turns NaN into numbers, and
-  /// Error(device_lost). Buffers above 1 GiB, or for which the device currently has no memory, are not tested: then the
-  /// cached or the first algorithm is used untested, but an untested activation is declined.
+  /// Throws Error(declined) with the library's message if every algorithm fails, turns NaN into numbers or rounds
+  /// twice, and Error(device_lost). Buffers above 1 GiB, or for which the device currently has no memory, are not
+  /// tested: then the cached or the first algorithm is used untested, but an untested activation is declined.
   void choose(Tunable& call, const sdk::LibraryRequest& request);
 
  private:
@@ -84,6 +94,8 @@ class Tuner {
   /// Runs the selected algorithm; sets `why` to the error, or to the reason why it was not tried.
   Trial trial(Tunable& call, std::string& why);
   std::string run_once(Tunable& call);
+  /// The first elements of the first result.
+  std::vector<double> first_result(const Tunable& call);
   bool restore(Tunable& call, const std::string& key, const std::string& text) const;
   bool remember(const Tunable& call, const std::string& key, const std::string& text);
   /// Selects the fastest working candidate and returns a log message; none if no candidate works or can be measured.

@@ -110,6 +110,29 @@ TEST_F(Epilogues, GeluGoesAlongWithTheProduct) {
       }
 }
 
+TEST_F(Epilogues, ASumThatIsRoundedBeforeItsBiasIsNotTaken) {
+  products.found = 2;
+  auto used = [&](DType t, bool bias, sdk::Gelu g = Gelu::none, int64_t k = 7) {
+    codegen::Matmul p{t, 3, 8, k};
+    p.bias = bias;
+    check(p, {.gelu = g, .trial = true}, *library());
+    return products.used;
+  };
+  for (bool always : {false, true}) {
+    products.splits_always = always;
+    products.split = {1};
+    for (DType t : {DType::f16, DType::bf16}) {
+      for (int64_t k : {1, 16, 17, 256}) EXPECT_EQ(used(t, true, Gelu::none, k), 2u) << k;
+      EXPECT_EQ(products.schemes, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
+      EXPECT_EQ(used(t, true, Gelu::plain), 2u);
+      EXPECT_EQ(used(t, false), 1u) << "without an epilogue it is rounded once";
+    }
+    EXPECT_EQ(used(DType::f32, true), 1u);
+    products.split = {1, 2};
+    EXPECT_THROW(used(DType::bf16, true), Error) << "a kernel adds the bias";
+  }
+}
+
 TEST_F(Epilogues, GeluIsLeftToKernelsInStrictSinglePrecision) {
   sdk::LibraryRequest r{OperandSum::none, Gelu::plain};
   EXPECT_THROW(library()->matmul({DType::f32, 3, 8, 5}, r), Error);

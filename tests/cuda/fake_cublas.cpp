@@ -90,7 +90,7 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
 
 /// D = epilogue(alpha op(A) op(B) + beta C). C is not read where beta is 0.
 void multiply(const Desc& desc, float alpha, const Layout& a, const void* from_a, const Layout& b, const void* from_b,
-              float beta, const Layout& c, const void* from_c, const Layout& d, void* to) {
+              float beta, const Layout& c, const void* from_c, const Layout& d, void* to, bool split) {
   int64_t k = desc.ta == CUBLAS_OP_T ? a.rows : a.columns;
   for (int64_t g = 0; g < d.count; ++g)
     for (int64_t j = 0; j < d.columns; ++j)
@@ -99,6 +99,7 @@ void multiply(const Desc& desc, float alpha, const Layout& a, const void* from_a
         for (int64_t l = 0; l < k; ++l) sum += a.load(from_a, g, i, l, desc.ta) * b.load(from_b, g, l, j, desc.tb);
         sum *= alpha;
         if (beta != 0) sum += beta * c.load(from_c, g, i, j, CUBLAS_OP_N);
+        if (split) sum = round_to(d.dtype(), sum);
         if (desc.adds()) sum += load_element(d.dtype(), desc.bias, static_cast<size_t>(i));
         if (desc.keeps()) store_element(d.dtype(), desc.aux, static_cast<size_t>(i + j * desc.aux_ld), sum);
         if (desc.cuts() && !(current->relu_keeps_nan && std::isnan(sum))) sum = sum > 0 ? sum : 0;
@@ -192,9 +193,10 @@ CublasApi cublas() {
     // It judges further vectors by the alignment of their pointers.
     if (((told.adds() || told.sums()) && !told.bias) || (told.keeps() && !told.aux)) return CUBLAS_STATUS_INVALID_VALUE;
     if (current->epilogues.contains(told.epilogue)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    *found = std::min(current->found, most);
-    for (int k = 0; k < *found; ++k) list[k] = ranked(static_cast<uint64_t>(k) + 1);
-    return CUBLAS_STATUS_SUCCESS;
+    bool splits = current->splits_always || (current->schemes & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+    for (uint64_t k = 1; k <= static_cast<uint64_t>(current->found) && *found < most; ++k)
+      if (splits || !current->split.contains(k)) list[(*found)++] = ranked(k);
+    return *found ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
   };
   f.cublasLtMatmulAlgoCheck = [](cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                  cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
@@ -224,7 +226,7 @@ CublasApi cublas() {
                          lc = of<Layout>(c_layout), ld = of<Layout>(d_layout),
                          alpha = *static_cast<const float*>(alpha), beta = *static_cast<const float*>(beta)] {
           if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
-          multiply(desc, alpha, la, a, lb, b, beta, lc, c, ld, d);
+          multiply(desc, alpha, la, a, lb, b, beta, lc, c, ld, d, current->split.contains(used));
           if (auto cost = current->costs.find(used); cost != current->costs.end()) state().clock += cost->second;
         });
     return sent == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -17,6 +17,8 @@ struct CublasState {
   std::map<uint64_t, double> costs;               ///< milliseconds of an algorithm
   std::set<uint64_t> refused;                     ///< algorithms that a check refuses
   std::set<uint64_t> broken;                      ///< algorithms that fail when they run
+  std::set<uint64_t> split;                       ///< algorithms that add partial sums, and round before the epilogue
+  bool splits_always = false;                     ///< ranks these whatever reductions are allowed
   std::set<int> epilogues;                        ///< that the library lacks
   bool relu_keeps_nan = false;
 
