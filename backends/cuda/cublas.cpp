@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -18,6 +20,7 @@ namespace {
 constexpr int most_candidates = 8;
 constexpr size_t most_workspace = 32 << 20;  // NVIDIA's recommendation for Hopper
 constexpr uintptr_t buffer_alignment = 256;  // Traits::alignment
+constexpr int64_t wide_load = 16;            // bytes; tensor cores' kernels for other distances of rows are slow
 
 /// The single stride between matrices of a batch; throws if the batch dimensions are not contiguous.
 int64_t even_step(const Shape& dims, const Shape& steps) {
@@ -32,11 +35,52 @@ int64_t even_step(const Shape& dims, const Shape& steps) {
   return step;
 }
 
+int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+/// A row-major operand or result, and the distance of its rows in a copy; 0: none is made.
+struct Matrix {
+  int64_t rows, width, pitch = 0;
+
+  uint64_t copied_bytes(DType t) const {
+    return static_cast<uint64_t>(round_up(rows * pitch * static_cast<int64_t>(size_of(t)), buffer_alignment));
+  }
+};
+
+/// a, b and y of a product.
+std::array<Matrix, 3> matrices_of(const codegen::Matmul& p) {
+  return {p.ta ? Matrix{p.k, p.m} : Matrix{p.m, p.k}, p.tb ? Matrix{p.n, p.k} : Matrix{p.k, p.n}, Matrix{p.m, p.n}};
+}
+
+/// The same with a pitch for those whose rows are no multiples of 16 bytes apart.
+std::array<Matrix, 3> padded(std::array<Matrix, 3> matrices, DType t) {
+  int64_t unit = wide_load / static_cast<int64_t>(size_of(t));
+  for (Matrix& m : matrices)
+    if (m.width % unit) m.pitch = round_up(m.width, unit);
+  return matrices;
+}
+
+/// Whether a product is large enough for copies of its matrices, and these are small enough for the copier.
+bool pays(const codegen::Matmul& p, double least) {
+  bool indexed = true;
+  for (const Matrix& m : matrices_of(p)) indexed = indexed && m.rows * (m.width + wide_load) < int64_t{1} << 31;
+  return indexed && static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) >= least;
+}
+
+void require(const CublasApi& api, cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(Code::declined, fmt::format("{}: {}", call, api.cublasLtGetStatusString(status)));
+}
+
 /// The computation requested from the library.
 struct Asked {
   codegen::Matmul shape;
   sdk::LibraryRequest request;
   std::string description;
+  std::array<Matrix, 3> copies = {};  ///< a, b, y; without pitches if padding is not offered
+
+  bool pads() const {
+    return std::any_of(copies.begin(), copies.end(), [](const Matrix& m) { return m.pitch > 0; });
+  }
 
   cublasLtEpilogue_t epilogue() const {
     // The library's matrices are column-major, so its A is b and its B is a.
@@ -62,15 +106,19 @@ class Product : public Tunable {
  public:
   using Desc = Owned<cublasLtMatmulDesc_t, decltype(&cublasLtMatmulDescDestroy)>;
   using Layout = Owned<cublasLtMatrixLayout_t, decltype(&cublasLtMatrixLayoutDestroy)>;
+  struct Layouts {
+    Layout a, b, y;
+  };
 
-  Product(std::shared_ptr<const CublasApi> api, cublasLtHandle_t handle, Desc desc, Layout a, Layout b, Layout y,
-          Asked asked)
+  /// `copied`: of the matrices with their pitches, if the copier is not null.
+  Product(std::shared_ptr<const CublasApi> api, cublasLtHandle_t handle, Desc desc, Layouts given,
+          std::optional<Layouts> copied, std::shared_ptr<const RowCopier> copier, Asked asked)
       : api_(std::move(api)),
         handle_(handle),
         desc_(std::move(desc)),
-        a_(std::move(a)),
-        b_(std::move(b)),
-        y_(std::move(y)),
+        given_(std::move(given)),
+        copied_(std::move(copied)),
+        copier_(std::move(copier)),
         asked_(std::move(asked)) {}
 
   /// Buffers: a, b[, bias], y[, sum or the input of gelu][, workspace]. Row-major y = a b is column-major yᵀ = bᵀ aᵀ:
@@ -82,24 +130,51 @@ class Product : public Tunable {
     if (asked_.sums()) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(y + 1));
     if (asked_.keeps()) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointer(y + 1));
     float one = 1, zero = 0;
-    const cublasLtMatmulHeuristicResult_t& chosen = found_[selected_];
-    check(api_->cublasLtMatmul(handle_, desc_, &one, pointer(1), b_, pointer(0), a_, &zero, pointer(y), y_, pointer(y),
-                               y_, &chosen.algo, chosen.workspaceSize ? pointer(space) : nullptr, chosen.workspaceSize,
-                               stream));
+    const Found& chosen = found_[selected_];
+    const Layouts& l = layouts(chosen);
+    std::array<CUdeviceptr, 3> at = {buffers[0], buffers[1], buffers[y]};
+    CUdeviceptr free = workspace() ? buffers[space] : 0;
+    for (size_t k = 0; chosen.copied && k < at.size(); ++k) {
+      const Matrix& m = asked_.copies[k];
+      if (!m.pitch) continue;
+      if (k < 2) copier_->run(stream, at[k], free, copy_of(m, m.width, m.pitch));
+      at[k] = std::exchange(free, free + m.copied_bytes(asked_.shape.dtype));
+    }
+    auto raw = [](CUdeviceptr p) { return reinterpret_cast<void*>(p); };
+    size_t bytes = chosen.result.workspaceSize;
+    check(api_->cublasLtMatmul(handle_, desc_, &one, raw(at[1]), l.b, raw(at[0]), l.a, &zero, raw(at[2]), l.y,
+                               raw(at[2]), l.y, &chosen.result.algo, bytes ? raw(free) : nullptr, bytes, stream));
+    if (at[2] != buffers[y]) {
+      const Matrix& m = asked_.copies[2];
+      copier_->run(stream, at[2], buffers[y], copy_of(m, m.pitch, m.width));
+    }
   }
   size_t inputs() const override { return asked_.inputs(); }
 
-  /// Gets the library's ranking for this shape and selects the first algorithm.
+  /// Gets the library's rankings for this shape and selects the first algorithm: on copies, if they are offered.
   void rank(cublasLtMatmulPreference_t preference, std::map<std::string, Cublas::Ranking>& known) {
-    auto at = known.find(asked_.description);
-    if (at == known.end()) at = known.emplace(asked_.description, asked_for(preference)).first;
-    found_ = at->second;
+    auto add = [&](bool copied, const std::string& key) {
+      auto at = known.find(key);
+      if (at == known.end()) at = known.emplace(key, asked_for(preference, copied ? *copied_ : given_)).first;
+      for (const auto& result : at->second) found_.push_back({result, copied});
+    };
+    try {
+      if (copied_) add(true, asked_.description + " copied");
+    } catch (const Error& e) {
+      if (e.code != Code::declined) throw;
+    }
+    add(false, asked_.description);
   }
 
   // ---- Tunable
   size_t candidates() const override { return found_.size(); }
   void select(size_t candidate) override { selected_ = candidate; }
-  size_t workspace() const override { return found_[selected_].workspaceSize; }
+  size_t workspace() const override {
+    size_t bytes = found_[selected_].result.workspaceSize;
+    for (const Matrix& m : asked_.copies)
+      if (found_[selected_].copied) bytes += m.copied_bytes(asked_.shape.dtype);
+    return bytes;
+  }
   DType dtype() const override { return asked_.shape.dtype; }
   bool activates() const override { return asked_.shape.relu || asked_.request.gelu != sdk::Gelu::none; }
   std::optional<RoundingTrial> rounding() const override {
@@ -122,30 +197,44 @@ class Product : public Tunable {
     for (int64_t n : elements) bytes.push_back(static_cast<uint64_t>(n) * size_of(p.dtype));
     return bytes;
   }
+  /// The library's bytes; behind them one more if it runs on copies.
   std::vector<std::byte> saved() const override {
-    auto at = std::as_bytes(std::span(&found_[selected_].algo, 1));
-    return {at.begin(), at.end()};
+    auto at = std::as_bytes(std::span(&found_[selected_].result.algo, 1));
+    std::vector<std::byte> bytes(at.begin(), at.end());
+    if (found_[selected_].copied) bytes.push_back(std::byte{1});
+    return bytes;
   }
   bool restore(std::span<const std::byte> algorithm) override {
-    cublasLtMatmulHeuristicResult_t result = {};
-    if (algorithm.size() != sizeof result.algo) return false;
+    Found f;
+    f.copied = algorithm.size() == sizeof f.result.algo + 1;
+    if (algorithm.size() != sizeof f.result.algo + f.copied || (f.copied && !copied_)) return false;
     cublasLtMatmulAlgo_t algo;
     std::memcpy(&algo, algorithm.data(), sizeof algo);
-    cublasStatus_t status = api_->cublasLtMatmulAlgoCheck(handle_, desc_, b_, a_, y_, y_, &algo, &result);
-    if (status != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS ||
-        result.workspaceSize > most_workspace)
+    const Layouts& l = layouts(f);
+    cublasStatus_t status = api_->cublasLtMatmulAlgoCheck(handle_, desc_, l.b, l.a, l.y, l.y, &algo, &f.result);
+    if (status != CUBLAS_STATUS_SUCCESS || f.result.state != CUBLAS_STATUS_SUCCESS ||
+        f.result.workspaceSize > most_workspace)
       return false;
-    result.algo = algo;
-    found_.push_back(result);
+    f.result.algo = algo;
+    found_.push_back(f);
     selected_ = found_.size() - 1;
     return true;
   }
 
  private:
-  Cublas::Ranking asked_for(cublasLtMatmulPreference_t preference) const {
+  struct Found {
+    cublasLtMatmulHeuristicResult_t result = {};
+    bool copied = false;  // runs on copies of the matrices that have a pitch
+  };
+  const Layouts& layouts(const Found& f) const { return f.copied ? *copied_ : given_; }
+  static RowCopy copy_of(const Matrix& m, int64_t from_pitch, int64_t to_pitch) {
+    return {static_cast<uint32_t>(m.rows), static_cast<uint32_t>(m.width), static_cast<uint32_t>(from_pitch),
+            static_cast<uint32_t>(to_pitch)};
+  }
+  Cublas::Ranking asked_for(cublasLtMatmulPreference_t preference, const Layouts& l) const {
     Cublas::Ranking list(most_candidates);
     int found = 0;
-    cublasStatus_t status = api_->cublasLtMatmulAlgoGetHeuristic(handle_, desc_, b_, a_, y_, y_, preference,
+    cublasStatus_t status = api_->cublasLtMatmulAlgoGetHeuristic(handle_, desc_, l.b, l.a, l.y, l.y, preference,
                                                                  most_candidates, list.data(), &found);
     list.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
     if (!list.empty()) status = list[0].state;
@@ -167,11 +256,37 @@ class Product : public Tunable {
   std::shared_ptr<const CublasApi> api_;
   cublasLtHandle_t handle_;
   Desc desc_;
-  Layout a_, b_, y_;
+  Layouts given_;
+  std::optional<Layouts> copied_;
+  std::shared_ptr<const RowCopier> copier_;
   Asked asked_;
-  Cublas::Ranking found_;
+  std::vector<Found> found_;
   size_t selected_ = 0;
 };
+
+/// Layouts of a, b and y with the pitches of `matrices`, and these steps between the matrices of a batch.
+Product::Layouts layouts_of(const CublasApi& api, const codegen::Matmul& p, const std::array<Matrix, 3>& matrices,
+                            const std::array<int64_t, 3>& steps) {
+  auto count = static_cast<int32_t>(num_elements(p.batch));
+  auto layout = [&](size_t i) {
+    const Matrix& m = matrices[i];
+    cublasLtMatrixLayout_t l = nullptr;
+    // Row-major [r, c] is column-major [c, r].
+    require(api,
+            api.cublasLtMatrixLayoutCreate(&l, vendor_types(p.dtype).blas, static_cast<uint64_t>(m.width),
+                                           static_cast<uint64_t>(m.rows), m.pitch ? m.pitch : m.width),
+            "cublasLtMatrixLayoutCreate");
+    Product::Layout owned(l, api.cublasLtMatrixLayoutDestroy);
+    require(api, api.cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+            "the batch's size");
+    require(api,
+            api.cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &steps[i],
+                                                 sizeof steps[i]),
+            "the batch's step");
+    return owned;
+  };
+  return {layout(0), layout(1), layout(2)};
+}
 
 /// "" or the reason why the library is not used.
 std::string refuses(const codegen::Matmul& p, const sdk::LibraryRequest& r, bool tf32) {
@@ -202,12 +317,18 @@ CublasApi Cublas::load(int driver_version) {
   return api;
 }
 
-std::shared_ptr<const Cublas> Cublas::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
-  return std::make_shared<Cublas>(load(driver_version), tf32, std::move(tuner));
+std::shared_ptr<const Cublas> Cublas::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner,
+                                           std::shared_ptr<const KernelMaker> kernels) {
+  return std::make_shared<Cublas>(load(driver_version), tf32, std::move(tuner), std::move(kernels));
 }
 
-Cublas::Cublas(const CublasApi& api, bool tf32, std::shared_ptr<Tuner> tuner)
-    : api_(std::make_shared<CublasApi>(api)), tuner_(std::move(tuner)), tf32_(tf32) {
+Cublas::Cublas(const CublasApi& api, bool tf32, std::shared_ptr<Tuner> tuner,
+               std::shared_ptr<const KernelMaker> kernels, double least_copied)
+    : api_(std::make_shared<CublasApi>(api)),
+      tuner_(std::move(tuner)),
+      kernels_(std::move(kernels)),
+      tf32_(tf32),
+      least_copied_(least_copied) {
   check(api_->cublasLtCreate(&handle_), "cublasLtCreate");
 }
 
@@ -218,9 +339,12 @@ std::string Cublas::version() const {
   return fmt::format("{}.{}", v / 10000, v / 100 % 100);
 }
 
-void Cublas::check(cublasStatus_t status, const char* call) const {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error(Code::declined, fmt::format("{}: {}", call, api_->cublasLtGetStatusString(status)));
+void Cublas::check(cublasStatus_t status, const char* call) const { require(*api_, status, call); }
+
+std::shared_ptr<const RowCopier> Cublas::copier(size_t element_bytes) const {
+  auto& known = copiers_[element_bytes];
+  if (!known) known = std::make_shared<RowCopier>(*kernels_, element_bytes);
+  return known;
 }
 
 codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const {
@@ -232,12 +356,16 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
   int64_t a_step = even_step(p.batch, p.a_batch), b_step = even_step(p.batch, p.b_batch);
   if (batches > INT32_MAX) throw Error(Code::declined, "more than 2^31 batches are not supported");
   bool fast = tf32_ && p.dtype == DType::f32;
+  std::array<Matrix, 3> matrices = matrices_of(p);
   Asked asked{p, request, {}};
+  if (kernels_ && request.trial && (fast || is_narrow(p.dtype)) && batches == 1 && !asked.keeps() &&
+      pays(p, least_copied_))
+    asked.copies = padded(matrices, p.dtype);
   cublasLtEpilogue_t epilogue = asked.epilogue();
-  asked.description =
-      fmt::format("cuBLASLt {} product {} {}x{}x{}{}{} batch {} steps {} {} epilogue {}{}", api_->cublasLtGetVersion(),
-                  fast ? "tf32" : name(p.dtype), p.m, p.n, p.k, p.ta ? " ta" : "", p.tb ? " tb" : "", batches, a_step,
-                  b_step, static_cast<int>(epilogue), asked.rounds() ? " in one kernel" : "");
+  asked.description = fmt::format(
+      "cuBLASLt {} product {} {}x{}x{}{}{} batch {} steps {} {} epilogue {}{}{}", api_->cublasLtGetVersion(),
+      fast ? "tf32" : name(p.dtype), p.m, p.n, p.k, p.ta ? " ta" : "", p.tb ? " tb" : "", batches, a_step, b_step,
+      static_cast<int>(epilogue), asked.rounds() ? " in one kernel" : "", asked.pads() ? ", or on copies" : "");
 
   cublasLtMatmulDesc_t raw = nullptr;
   check(api_->cublasLtMatmulDescCreate(&raw, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -262,22 +390,13 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
   }
 
-  auto layout = [&](int64_t rows, int64_t columns, int64_t step) {
-    cublasLtMatrixLayout_t l = nullptr;
-    check(api_->cublasLtMatrixLayoutCreate(&l, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows),
-          "cublasLtMatrixLayoutCreate");
-    Product::Layout owned(l, api_->cublasLtMatrixLayoutDestroy);
-    auto count = static_cast<int32_t>(batches);
-    check(api_->cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
-          "the batch's size");
-    check(api_->cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
-          "the batch's step");
-    return owned;
-  };
-  // Row-major [r, c] is column-major [c, r].
-  Product::Layout a = p.ta ? layout(p.m, p.k, a_step) : layout(p.k, p.m, a_step);
-  Product::Layout b = p.tb ? layout(p.k, p.n, b_step) : layout(p.n, p.k, b_step);
-  Product::Layout y = layout(p.n, p.m, p.m * p.n);
+  std::shared_ptr<const RowCopier> copier;
+  std::optional<Product::Layouts> copied;
+  Product::Layouts given = layouts_of(*api_, p, matrices, {a_step, b_step, p.m * p.n});
+  if (asked.pads()) {
+    copier = this->copier(size_of(p.dtype));
+    copied.emplace(layouts_of(*api_, p, asked.copies, {}));
+  }
 
   cublasLtMatmulPreference_t made = nullptr;
   check(api_->cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
@@ -292,8 +411,8 @@ codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryR
         "the reductions");
 
   size_t buffers = asked.inputs() + asked.results();
-  auto product = std::make_shared<Product>(api_, handle_, std::move(desc), std::move(a), std::move(b), std::move(y),
-                                           std::move(asked));
+  auto product = std::make_shared<Product>(api_, handle_, std::move(desc), std::move(given), std::move(copied),
+                                           std::move(copier), std::move(asked));
   product->rank(made, rankings_);
   if (tuner_) tuner_->choose(*product, request);
   size_t workspace = product->workspace();

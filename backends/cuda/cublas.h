@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/kernel_maker.h"
+#include "backends/cuda/row_copy.h"
 #include "backends/cuda/tune.h"
 #include "kernels/codegen/portable.h"
 #include "sdk/library.h"
@@ -37,15 +39,20 @@ class Cublas {
   static CublasApi load(int driver_version);
   /// Throws like load, and Error(declined) if the library refuses the device.
   static std::shared_ptr<const Cublas> open(int driver_version, bool tf32 = false,
-                                            std::shared_ptr<Tuner> tuner = nullptr);
-  /// A null `tuner` uses the library's first choices without a trial, and no activations.
-  explicit Cublas(const CublasApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
+                                            std::shared_ptr<Tuner> tuner = nullptr,
+                                            std::shared_ptr<const KernelMaker> kernels = nullptr);
+  /// A null `tuner` uses the library's first choices without a trial, and no activations. Null `kernels`: no copies.
+  /// `least_copied`: multiply-adds from which a product may use copies.
+  explicit Cublas(const CublasApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr,
+                  std::shared_ptr<const KernelMaker> kernels = nullptr, double least_copied = 1e9);
   ~Cublas();
   Cublas(const Cublas&) = delete;
 
   /// f32 in strict f32 (or TF32 if enabled), f16 and bf16 with f32 sums. Bias, relu, the sum of an operand, and gelu
   /// (not in strict f32) use the library's epilogue; activations only with an algorithm that propagates NaN, which
   /// EPILOGUE_RELU does not guarantee. The algorithm is the tuner's choice, else the first of the library's ranking.
+  /// Large products with tensor cores may be computed on copies of matrices whose rows are no multiples of 16 bytes
+  /// apart, with rows that are; these copies are in the workspace.
   /// Throws Error(declined) for batches with non-uniform strides, if the library refuses, and for a failed trial.
   codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
@@ -55,12 +62,16 @@ class Cublas {
 
  private:
   void check(cublasStatus_t status, const char* call) const;
+  std::shared_ptr<const RowCopier> copier(size_t element_bytes) const;
 
   std::shared_ptr<const CublasApi> api_;
   std::shared_ptr<Tuner> tuner_;
+  std::shared_ptr<const KernelMaker> kernels_;
+  mutable std::map<size_t, std::shared_ptr<const RowCopier>> copiers_;  // by bytes of an element
   mutable std::map<std::string, Ranking> rankings_;  // cached, because a node is planned several times
   cublasLtHandle_t handle_ = nullptr;
   bool tf32_;
+  double least_copied_;
 };
 
 }  // namespace tutti::cuda

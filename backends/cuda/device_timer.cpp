@@ -35,6 +35,12 @@ void DeviceTimer::fill(size_t buffer, unsigned char byte) {
   check(api_.cuMemsetD8Async(buffers_.at(buffer), byte, bytes_.at(buffer), stream_), "cuMemsetD8Async");
 }
 
+void DeviceTimer::write(size_t buffer, std::span<const std::byte> bytes) {
+  Current in(*context_);
+  check(api_.cuMemcpyHtoDAsync(buffers_.at(buffer), bytes.data(), bytes.size(), stream_), "cuMemcpyHtoDAsync");
+  check(api_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
 void DeviceTimer::run(const Call& call) {
   Current in(*context_);
   call.run(stream_, buffers_);

@@ -20,6 +20,8 @@ class DeviceTimer : public CallTimer {
 
   void open(std::span<const uint64_t> bytes) override;
   void fill(size_t buffer, unsigned char byte) override;
+  /// Writes the beginning of a buffer.
+  void write(size_t buffer, std::span<const std::byte> bytes);
   void run(const Call& call) override;
   std::vector<std::byte> read(size_t buffer, uint64_t bytes) override;
   double seconds(const Call& call) override;

@@ -44,9 +44,11 @@ class CudaPlugin : public sdk::RenderedPlugin {
     auto log = [this](const std::string& text) { host_.log(2, "cuda", text); };
     const Found& found = found_.at(device);
     auto library = [&] {
-      auto timer = std::make_unique<DeviceTimer>(libraries_->context(found.handle, found.info.name));
-      auto tuner = std::make_shared<Tuner>(std::move(timer), host_, traits_of(*libraries_, found).identity);
-      return open_library(log, libraries_->driver_version, tf32, std::move(tuner));
+      std::shared_ptr<Context> context = libraries_->context(found.handle, found.info.name);
+      std::string identity = traits_of(*libraries_, found).identity;
+      auto tuner = std::make_shared<Tuner>(std::make_unique<DeviceTimer>(context), host_, identity);
+      auto kernels = std::make_shared<KernelMaker>(libraries_, context, found.architecture, identity, host_);
+      return open_library(log, libraries_->driver_version, tf32, std::move(tuner), std::move(kernels));
     };
     return std::make_unique<Driver>(libraries_, found, library, log);
   }

@@ -30,11 +30,11 @@ class Vendor : public sdk::Library {
   std::shared_ptr<const Cudnn> convolutions_;
 };
 
-template <class T>
-std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log, int driver_version,
-                              bool tf32, std::shared_ptr<Tuner> tuner) {
+template <class T, class... Arguments>
+std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log,
+                              Arguments... arguments) {
   try {
-    auto library = T::open(driver_version, tf32, std::move(tuner));
+    auto library = T::open(std::move(arguments)...);
     log(fmt::format("{} {}", name, library->version()));
     return library;
   } catch (const Error& e) {
@@ -63,10 +63,11 @@ bool wants_tf32(const sdk::Options& options) {
 }
 
 std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, int driver_version,
-                                                 bool tf32, std::shared_ptr<Tuner> tuner) {
+                                                 bool tf32, std::shared_ptr<Tuner> tuner,
+                                                 std::shared_ptr<const KernelMaker> kernels) {
   const char* wanted = std::getenv("TUTTI_CUDA_LIBRARIES");
   if (wanted && std::string(wanted) == "0") return nullptr;
-  auto products = open<Cublas>("cuBLASLt", log, driver_version, tf32, tuner);
+  auto products = open<Cublas>("cuBLASLt", log, driver_version, tf32, tuner, std::move(kernels));
   auto convolutions = open<Cudnn>("cuDNN", log, driver_version, tf32, std::move(tuner));
   if (!products && !convolutions) return nullptr;
   return join(std::move(products), std::move(convolutions));

@@ -36,12 +36,7 @@ struct Shared {
     std::vector<std::string> texts;  // unique keys of the kernels
     std::map<std::string, size_t> absent;
     for (size_t k = 0; k < sources.size(); ++k) {
-      const KernelSource& s = sources[k];
-      texts.push_back(fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, s.entry,
-                                  s.denormals ? "exact numerics"
-                                  : s.exact   ? "exact"
-                                              : "fast",
-                                  s.local[0], s.local[1], s.local[2], s.text));
+      texts.push_back(kernel_text(driver->traits().identity, sources[k]));
       if (!kernels.contains(texts[k])) absent.try_emplace(texts[k], k);
     }
     std::vector<size_t> fresh;

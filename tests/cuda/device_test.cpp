@@ -4,9 +4,12 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 
+#include "backends/cuda/device_timer.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/row_copy.h"
 #include "backends/cuda/vendor.h"
 #include "core/runtime/registry.h"
 #include "tests/support/require.h"
@@ -102,6 +105,47 @@ TEST_F(CudaDevice, MemoryGoesThereAndBack) {
   driver->read({m, 0, bytes}, y.data());
   x[1] &= 0xFF000000u;
   EXPECT_EQ(x, y);
+}
+
+/// Copies rows of counted elements on the device and compares with the same on the host.
+template <class Element>
+void copy_rows(DeviceTimer& memory, const RowCopier& copier, const RowCopy& c) {
+  struct Rows : Call {
+    const RowCopier& copier;
+    RowCopy copy;
+    Rows(const RowCopier& k, const RowCopy& c) : copier(k), copy(c) {}
+    void run(CUstream stream, std::span<const CUdeviceptr> b) const override { copier.run(stream, b[0], b[1], copy); }
+  };
+  std::vector<Element> from((c.rows - 1) * c.from_pitch + c.width), want(c.rows * c.to_pitch), got(want.size());
+  std::iota(from.begin(), from.end(), Element{1});
+  for (uint32_t r = 0; r < c.rows; ++r)
+    std::copy_n(from.begin() + r * c.from_pitch, c.width, want.begin() + r * c.to_pitch);
+  memory.open(std::vector<uint64_t>{from.size() * sizeof(Element), want.size() * sizeof(Element)});
+  memory.write(0, std::as_bytes(std::span(from)));
+  memory.fill(1, 0xA5);
+  memory.run(Rows(copier, c));
+  std::vector<std::byte> bytes = memory.read(1, want.size() * sizeof(Element));
+  std::memcpy(got.data(), bytes.data(), bytes.size());
+  EXPECT_EQ(got, want) << sizeof(Element) << " bytes, rows " << c.rows << " width " << c.width << " pitches "
+                       << c.from_pitch << " " << c.to_pitch;
+}
+
+TEST_F(CudaDevice, RowsAreCopiedToAnotherDistance) {
+  auto libraries = open_libraries();
+  Found found = find_devices(*libraries).at(gpu().index);
+  std::shared_ptr<Context> context = libraries->context(found.handle, found.info.name);
+  Current in(*context);
+  DeviceTimer memory(context);
+  KernelMaker kernels(libraries, context, found.architecture, "a test", sdk::Host());
+  RowCopier narrow(kernels, 2), wide(kernels, 4);
+  for (uint32_t width : {1, 2, 3, 5, 7, 9, 12, 15, 31, 257, 2050}) {
+    uint32_t pitch = (width + 7) / 8 * 8;
+    for (RowCopy c :
+         {RowCopy{3, width, width, pitch}, RowCopy{3, width, pitch, width}, RowCopy{1, width, pitch, width}}) {
+      copy_rows<uint16_t>(memory, narrow, c);
+      copy_rows<uint32_t>(memory, wide, c);
+    }
+  }
 }
 
 TEST_F(CudaDevice, MoreMemoryThanThereIsIsAnErrorOnly) {

@@ -190,6 +190,8 @@ CublasApi cublas() {
     *found = 0;
     if (!fits(of<Desc>(desc), of<Layout>(a), of<Layout>(b), of<Layout>(d))) return CUBLAS_STATUS_INVALID_VALUE;
     const auto& told = of<Desc>(desc);
+    for (const void* l : {a, b, d})
+      if (current->close && of<Layout>(l).ld > of<Layout>(l).rows) return CUBLAS_STATUS_NOT_SUPPORTED;
     // It judges further vectors by the alignment of their pointers.
     if (((told.adds() || told.sums()) && !told.bias) || (told.keeps() && !told.aux)) return CUBLAS_STATUS_INVALID_VALUE;
     if (current->epilogues.contains(told.epilogue)) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -227,6 +229,11 @@ CublasApi cublas() {
                          alpha = *static_cast<const float*>(alpha), beta = *static_cast<const float*>(beta)] {
           if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
           multiply(desc, alpha, la, a, lb, b, beta, lc, c, ld, d, current->split.contains(used));
+          for (const Layout& l : {la, lb, ld})
+            if (l.ld * static_cast<int64_t>(size_of(l.dtype())) % 16) {
+              state().clock += current->unaligned_cost;
+              break;
+            }
           if (auto cost = current->costs.find(used); cost != current->costs.end()) state().clock += cost->second;
         });
     return sent == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

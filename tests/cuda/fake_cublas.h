@@ -15,6 +15,8 @@ struct CublasState {
   int found = 1;                                  ///< algorithms that the ranking has, 1 …
   size_t workspace = 0;                           ///< what its first one needs; the second twice that, …
   std::map<uint64_t, double> costs;               ///< milliseconds of an algorithm
+  double unaligned_cost = 0;                      ///< more, where columns are no multiples of 16 bytes apart
+  bool close = false;                             ///< has no algorithm for columns with a distance from each other
   std::set<uint64_t> refused;                     ///< algorithms that a check refuses
   std::set<uint64_t> broken;                      ///< algorithms that fail when they run
   std::set<uint64_t> split;                       ///< algorithms that add partial sums, and round before the epilogue

@@ -28,7 +28,8 @@ struct FakeDevice {
   std::unique_ptr<const sdk::Library> library(bool tf32 = false, const sdk::Host& host = sdk::Host()) const {
     Current in(*context);
     auto t = tuner(host);
-    return join(std::make_shared<Cublas>(cublas(), tf32, t), std::make_shared<Cudnn>(cudnn(), tf32, t));
+    auto kernels = std::make_shared<KernelMaker>(libraries, context, "sm_90", "a GPU", host);
+    return join(std::make_shared<Cublas>(cublas(), tf32, t, kernels), std::make_shared<Cudnn>(cudnn(), tf32, t));
   }
 };
 
