@@ -34,13 +34,15 @@ using sdk::OperandSum;
 
 enum class Under { device, fakes, descriptors };
 
-/// Every call is tried when it is asked for, as in a session; nothing is measured.
-std::unique_ptr<Driver> open(Under under, bool tf32, bool graph) {
+/// Every call is tried when it is asked for, as in a session; nothing is measured. `copied`: products of any size run
+/// on copies of matrices whose rows are no multiples of 16 bytes apart (on the device).
+std::unique_ptr<Driver> open(Under under, bool tf32, bool graph, bool copied) {
   setenv("TUTTI_CUDA_GRAPH", graph ? "1" : "0", 1);
   auto libraries = under == Under::device ? open_libraries() : start(fake::cuda(), fake::nvrtc());
   Found found = find_devices(*libraries).at(0);
   auto library = [=] {
-    auto timer = std::make_unique<DeviceTimer>(libraries->context(found.handle, found.info.name));
+    std::shared_ptr<Context> context = libraries->context(found.handle, found.info.name);
+    auto timer = std::make_unique<DeviceTimer>(context);
     auto tuner = std::make_shared<Tuner>(std::move(timer), sdk::Host(), found.info.name);
     if (under == Under::fakes)
       return join(std::make_shared<Cublas>(fake::cublas(), tf32, tuner),
@@ -48,6 +50,11 @@ std::unique_ptr<Driver> open(Under under, bool tf32, bool graph) {
     if (under == Under::descriptors)
       return join(std::make_shared<Cublas>(fake::cublas_with_real_descriptors(), tf32, tuner),
                   Cudnn::start(fake::cudnn_with_real_descriptors(), libraries->driver_version, tf32, tuner));
+    if (copied) {
+      auto kernels = std::make_shared<KernelMaker>(libraries, context, found.architecture, "a test", sdk::Host());
+      auto api = Cublas::load(libraries->driver_version);
+      return join(std::make_shared<Cublas>(api, tf32, tuner, kernels, 0.0), nullptr);
+    }
     auto log = [](const std::string& line) { fmt::print("{}\n", line); };
     return open_library(log, libraries->driver_version, tf32, tuner);
   };
@@ -180,11 +187,13 @@ struct Kind {
   bool tf32;
   std::function<std::vector<Case>()> cases;  ///< made when they are run: their float64 results take a while
   bool spreads = false;                      ///< NaN may reach further than it must: tiles are transformed whole
+  bool copied = false;                       ///< on copies; only on a device
 };
 
 /// A kind of product in one dtype: plain sizes, odd ones, transposed ones; or NaN and inf. `eights`: rows of a multiple
 /// of 8 elements.
-void add_products(std::vector<Kind>& all, const Type& t, const char* name, Product call, bool eights = false) {
+void add_products(std::vector<Kind>& all, const Type& t, const char* name, Product call, bool eights = false,
+                  bool copied = false) {
   call.shape.dtype = t.dtype;
   auto sized = [=](const Shape& s, int turned) {
     Product p = call;
@@ -192,14 +201,17 @@ void add_products(std::vector<Kind>& all, const Type& t, const char* name, Produ
     return p;
   };
   std::string text = fmt::format("product{}_{}", name, t.name);
-  all.push_back({text, t.tf32, [=] {
+  all.push_back({text, t.tf32,
+                 [=] {
                    std::vector<Case> cases;
                    for (const Shape& s : std::vector<Shape>{
                             {64, 48, 80}, {1, 1, 1}, {3, 17, 129}, {129, 3, 17}, {17, 129, 3}, {1, 8, 129}})
                      for (int turned = 0; turned < 4 && !(eights && s[1] % 8); ++turned)
                        cases.push_back(product_case(t, sized(s, turned)));
                    return cases;
-                 }});
+                 },
+                 false, copied});
+  if (copied) return;
   all.push_back({text + "_nan", t.tf32, [=] {
                    Product p = sized({17, 24, 40}, 0);
                    p.special = true;
@@ -271,6 +283,8 @@ const std::vector<Kind>& kinds() {
       if (t.dtype != DType::f32 || t.tf32) {  // strict f32 leaves gelu to kernels
         add_products(list, t, "_bias_gelu", {bias.shape, {OperandSum::none, Gelu::plain}});
         add_products(list, t, "_bias_gelu_kept", {bias.shape, {OperandSum::none, Gelu::keep}}, true);
+        add_products(list, t, "_bias_copied", bias, false, true);
+        add_products(list, t, "_sum_a_copied", {{}, {OperandSum::a}}, false, true);
       }
       add_convolutions(list, t, "conv", Convolution::forward, false, false);
       add_convolutions(list, t, "conv_bias", Convolution::forward, true, false);
@@ -310,7 +324,8 @@ struct Count {
 /// Runs every case of a kind, alone and in a graph.
 Count check(const Kind& kind, Under under) {
   Count count;
-  const std::unique_ptr<Driver> drivers[] = {open(under, kind.tf32, false), open(under, kind.tf32, true)};
+  const std::unique_ptr<Driver> drivers[] = {open(under, kind.tf32, false, kind.copied),
+                                             open(under, kind.tf32, true, kind.copied)};
   for (const Case& c : kind.cases()) {
     SCOPED_TRACE(c.name);
     ++count.cases;
@@ -358,6 +373,7 @@ void reset_fakes(bool hand_nan_on) {
 TEST(LibraryCalls, AreRightOverTheFakes) {
   reset_fakes(true);
   for (const Kind& kind : kinds()) {
+    if (kind.copied) continue;
     Count count = check(kind, Under::fakes);
     EXPECT_GT(count.cases, 0u) << kind.name;
     EXPECT_EQ(count.declined, 0u) << kind.name;
@@ -390,6 +406,7 @@ TEST(LibraryCalls, DescriptorsAreAcceptedByTheInstalledLibraries) {
   if (std::string why = no_libraries(); !why.empty()) GTEST_SKIP() << why;
   reset_fakes(true);
   for (const Kind& kind : kinds()) {
+    if (kind.copied) continue;
     SCOPED_TRACE(kind.name);
     EXPECT_EQ(check(kind, Under::descriptors).declined, 0u);
   }
