@@ -104,20 +104,60 @@ Kernel kernel_of(const std::string& name, const Attention& a) {
   return portable(name, {{"T", t}, {"S", a.mask ? element_of(a.mask->dtype) : t}});
 }
 
-/// Whether a word of two neighbours never crosses a word of memory.
-bool even(const Operand& x) {
-  return std::all_of(x.strides.begin(), x.strides.end() - 1, [](int64_t n) { return n % 2 == 0; }) && x.offset % 2 == 0;
+/// Whether all rows begin at multiples of `count` elements.
+bool aligned(const Operand& x, int64_t count) {
+  return std::all_of(x.strides.begin(), x.strides.end() - 1, [=](int64_t n) { return n % count == 0; }) &&
+         x.offset % count == 0;
 }
 
-/// Sets what the kernels on tensor cores have in common. `registers`: of a work-item.
-void bind_tensor_cores(Kernel& k, const Target& t, const Attention& a, int64_t registers) {
-  k.set("STEP", tensor_step(a));
+/// How to read two neighbours as one word.
+std::string pair_of(const Operand& x, const std::string& name) {
+  return fmt::format(fmt::runtime(aligned(x, 2) ? "{0}_word((at) >> 1)" : "PACK({0}(at), {0}((at) + 1))"), name);
+}
+
+/// How to bring eight neighbours to shared memory.
+std::string copy_of(const Operand& x, const std::string& name) {
+  if (aligned(x, 8)) return fmt::format("COPY16(tile, to, {}, at, inside)", name);
+  std::string words;
+  for (int n = 0; n < 8; n += 2) {
+    std::string at = fmt::format("((at) + {})", n);
+    words += (n ? ", " : "") +
+             fmt::format(fmt::runtime(aligned(x, 2) ? "{0}_word({1} >> 1)" : "PACK({0}({1}), {0}({1} + 1))"), name, at);
+  }
+  return fmt::format("tile[to] = (inside) ? UINT4({}) : UINT4(0u, 0u, 0u, 0u)", words);
+}
+
+/// How to store two neighbours.
+std::string store_of(const Operand& x, const std::string& name) {
+  return fmt::format(fmt::runtime(aligned(x, 2) ? "{0}_word_set((at) >> 1, PACK(x, z))"
+                                                : "{{ {0}_set(at, x); {0}_set((at) + 1, z); }}"),
+                     name);
+}
+
+/// Sets what the kernels on tensor cores have in common. `groups`: of the launch; `registers`: of a work-item.
+void bind_tensor_cores(Kernel& k, const Target& t, const Attention& a, int64_t groups, int64_t registers) {
+  int64_t step = tensor_step(a);
+  // Few groups leave units idle while each takes one tile after the other: then two teams share the tiles of a group.
+  int64_t teams = groups < 2 * int64_t{t.compute_units} && step == tensor_tile && t.max_local >= 256 ? 2 : 1;
+  k.local[0] = static_cast<uint32_t>(128 * teams);
+  k.set("STEP", step);
+  k.set("TEAMS", teams);
+  k.set("PART", step / teams);
+  constexpr double log2_e = 1.4426950408889634;
+  bool added =
+      a.mask && a.mask->dtype != DType::boolean;  // then scores stay as they are, for masks near the largest float
+  auto literal = [&](double x) { return float_literal(*t.language, static_cast<float>(x)); };
+  k.set("SCALE", literal(added ? a.scale : a.scale * log2_e));
+  k.set("UNIT", literal(added ? log2_e : 1));
+  k.set("NATURAL", literal(added ? 1 : log2_e));
+  if (k.takes("FACTOR")) k.set("FACTOR", literal(a.scale));
+  if (k.takes("MASKS")) k.set("MASKS", a.mask ? "true" : "false");
   const char* names[] = {"q", "k", "v", "dy"};
-  const char* pairs[] = {"Q_PAIR(at)", "K_PAIR(at)", "V_PAIR(at)", "DY_PAIR(at)"};
+  const char* capitals[] = {"Q", "K", "V", "DY"};
   for (size_t n = 0; n < 4; ++n) {
-    if (!k.takes(std::string(pairs[n]).substr(0, std::string(pairs[n]).find('(')))) continue;
-    k.set(pairs[n],
-          fmt::format(fmt::runtime(even(a.at[n]) ? "{0}_word((at) >> 1)" : "PACK({0}(at), {0}((at) + 1))"), names[n]));
+    std::string pair = std::string(capitals[n]) + "_PAIR", copy = std::string(capitals[n]) + "_COPY";
+    if (k.takes(pair)) k.set(pair + "(at)", pair_of(a.at[n], names[n]));
+    if (k.takes(copy)) k.set(copy + "(tile,to,at,inside)", copy_of(a.at[n], names[n]));
   }
   constexpr int64_t most_registers = 255, random_registers = 32;
   k.registers = static_cast<uint32_t>(std::min(registers + (a.dropout > 0 ? random_registers : 0), most_registers));
@@ -160,11 +200,13 @@ LaunchList attention(const Target& t, const Attention& a, bool lse) {
   Kernel k = kernel_of(tensor ? "attention_mma" : "attention_tile", a);
   std::vector<int> buffers = bind(k, t, a, 3);
   if (tensor)
-    bind_tensor_cores(k, t, a, a.width / 2 + a.depth / 4 + tensor_step(a) / 2 + 40);
+    bind_tensor_cores(k, t, a, a.batch * a.heads * ceil_div(a.rows, tensor_tile),
+                      a.width / 2 + a.depth / 4 + tensor_step(a) / 2 + 40);
   else
     k.set("COLS", ceil_div(a.width, columns));
   k.set("LSE(at,x)", lse ? "lse_set(at, x)" : "");
   if (!lse) std::erase_if(k.params, [](const Param& p) { return p.name == "lse"; });
+  if (tensor) k.set("Y_PAIR(at,x,z)", store_of(a.to[0], "y"));
   bind_result(k, "Y", a.to[0], {a.batch, a.heads, a.rows, a.width});
   int y = 3 + optional_inputs(a);
   buffers.push_back(y);
@@ -179,10 +221,12 @@ Launch grad_of_queries(const Target& t, const Attention& a, int& next) {
   bool tensor = declines_tensor_cores(t, a).empty();
   Kernel k = kernel_of(tensor ? "attention_mma_dq" : "attention_dq", a);
   std::vector<int> buffers = bind(k, t, a, 6);
-  if (tensor)
-    bind_tensor_cores(k, t, a, a.depth / 4 * 3 + a.width / 4 + 68);
-  else
+  if (tensor) {
+    bind_tensor_cores(k, t, a, a.batch * a.heads * ceil_div(a.rows, tensor_tile), a.depth / 4 * 3 + a.width / 4 + 68);
+    k.set("DQ_PAIR(at,x,z)", store_of(a.to[0], "dq"));
+  } else {
     k.set("COLS", ceil_div(a.depth, columns));
+  }
   bind_result(k, "DQ", a.to[0], {a.batch, a.heads, a.rows, a.depth});
   buffers.push_back(next++);
   return launch(t, std::move(k), a.batch * a.heads, a.rows, tensor ? tensor_tile : tile, std::move(buffers));
@@ -193,7 +237,7 @@ Launch grad_of_keys(const Target& t, const Attention& a, std::array<bool, 3> wan
   Kernel k = kernel_of(tensor ? "attention_mma_dkv" : "attention_dkv", a);
   std::vector<int> buffers = bind(k, t, a, 6);
   if (tensor) {
-    bind_tensor_cores(k, t, a, (a.depth + a.width) / 4 * 3 + 64);
+    bind_tensor_cores(k, t, a, a.batch * a.key_heads * ceil_div(a.keys, tensor_tile), (a.depth + a.width) / 4 * 3 + 64);
   } else {
     k.set("COLS_K", ceil_div(a.depth, columns));
     k.set("COLS_V", ceil_div(a.width, columns));
@@ -201,8 +245,11 @@ Launch grad_of_keys(const Target& t, const Attention& a, std::array<bool, 3> wan
   bind_result(k, "DK", a.to[1], {a.batch, a.key_heads, a.keys, a.depth});
   bind_result(k, "DV", a.to[2], {a.batch, a.key_heads, a.keys, a.width});
   for (size_t n : {size_t{1}, size_t{2}}) {
-    std::string name = n == 1 ? "dk" : "dv", value = n == 1 ? "STORE_DK(at,x)" : "STORE_DV(at,x)";
-    k.set(value, wanted[n] ? name + "_set(at, x)" : "");
+    std::string name = n == 1 ? "dk" : "dv", capitals = n == 1 ? "DK" : "DV";
+    if (tensor)
+      k.set(capitals + "_PAIR(at,x,z)", wanted[n] ? store_of(a.to[n], name) : "{}");
+    else
+      k.set("STORE_" + capitals + "(at,x)", wanted[n] ? name + "_set(at, x)" : "");
     if (wanted[n])
       buffers.push_back(next++);
     else

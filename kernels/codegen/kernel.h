@@ -11,9 +11,16 @@
 //   T w = SHUFFLE_DOWN(v, d);  v (int, uint, float) of the work-item d further in its warp of 32, or its own beyond the
 //                           warp; called by all of the group that still run (Target::shuffles)
 //   MMA(c, n, a0, a1, a2, a3, b0, b1)    c[n … n + 3] += a b by a warp, in the layout of PTX's mma.m16n8k16.
-//                           Language::tensor_cores, which attention.cpp alone gives its kernels, also has PACK(low,
-//                           high), two floats rounded to a word of T, SHUFFLE_XOR(v, m), which reads the work-item
-//                           whose number in the warp differs by the bits m, and UNROLL, before a loop
+//                           Language::tensor_cores, which attention.cpp alone gives its kernels, also has
+//     PACK(low, high)       two floats rounded to a word of T
+//     SHUFFLE_XOR(v, m)     v of the work-item whose number in the warp differs by the bits m
+//     EXP2(x) LARGER(a, b)  2^x to about two units in the last place; the larger one, of a number and NaN the number
+//     LOAD4(w, tile, at)    to uint w[4] four matrices of 8 x 8 T from a shared array of uint4, as PTX's ldmatrix.x4: `at`
+//                           of lane 8 m + r is the place of row r of matrix m; LOAD4_TURNED: each transposed
+//     COPY16(tile, to, x, at, inside)  begins to copy eight T from element `at` of parameter x, a multiple of eight, to
+//                           tile[to]; unless `inside`, that becomes zeros. COPY4: one word to an array of floats
+//     COPIES_WAIT           the copies that this work-item began are complete; others see them after a BARRIER
+//     UNROLL                before a loop
 //   NAN_OF(x)               true for a NaN, whatever the compiler assumes
 //   PRECISE float x = …;    computed operation by operation, on a line of its own; so are later assignments to x
 // A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.

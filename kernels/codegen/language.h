@@ -91,8 +91,8 @@ struct Language {
   /// On CPUs, the work-items of a subgroup run in lockstep and read each other's registers with subgroupBroadcast.
   bool subgroups = false;
   bool shuffles = false;  ///< supports SHUFFLE_DOWN if a subgroup has 32 work-items
-  /// Form: defines MMA, PACK, SHUFFLE_XOR and UNROLL for {type}, f16 or bf16; empty: products of warps are not
-  /// supported.
+  /// Form: defines MMA and the words listed with it in kernel.h for {type}, f16 or bf16; empty: products of warps are
+  /// not supported.
   std::string tensor_cores;
 
   // ---- the kernel

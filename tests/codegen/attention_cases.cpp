@@ -121,26 +121,29 @@ void Problem::head(int64_t b, int64_t h) {
   }
 }
 
-/// Targets without such kernels get those of a GPU.
-Target gpu(Target t) {
+/// Targets without such kernels get those of a GPU. `busy`: of one that these groups fill.
+Target gpu(Target t, bool busy) {
   t.cpu_like = false;
+  if (busy) t.compute_units = 1;
   t.local_bytes = 49152;
   t.max_local = std::max(t.max_local, 128u);
   return t;
 }
 
 void add(std::vector<Case>& all, const std::string& name, DType t, Sizes s, bool causal, Mask mask = Mask::none,
-         double dropout = 0, Lies lies = Lies::apart) {
+         double dropout = 0, Lies lies = Lies::apart, bool busy = false) {
   Problem p(t, s, causal, mask, dropout, lies);
   Case forward{"attention " + name}, backward{"gradient of attention " + name};
   backward.inputs = p.inputs;
   forward.inputs = {p.inputs[0], p.inputs[1], p.inputs[2]};
   forward.inputs.insert(forward.inputs.end(), p.inputs.begin() + 6, p.inputs.end());
   p.a.to = {dense(t, s.heads, s.rows, s.width)};
-  forward.make = [a = p.a](const Target& target) { return attention(gpu(target), a, true); };
+  forward.make = [a = p.a, busy](const Target& target) { return attention(gpu(target, busy), a, true); };
   p.a.to = {dense(t, s.heads, s.rows, s.depth), dense(t, s.key_heads, s.keys, s.depth),
             dense(t, s.key_heads, s.keys, s.width)};
-  backward.make = [a = p.a](const Target& target) { return attention_grad(gpu(target), a, {true, true, true}); };
+  backward.make = [a = p.a, busy](const Target& target) {
+    return attention_grad(gpu(target, busy), a, {true, true, true});
+  };
   forward.expected = {{t, p.y}, {DType::f32, p.lse}};
   backward.expected = {{t, p.dq}, {t, p.dk}, {t, p.dv}};
   forward.relative = t == DType::f32 ? 1e-5 : 8e-3;
@@ -173,6 +176,8 @@ std::vector<Case> tensor_core_attention_cases() {
   std::vector<Case> all;
   add(all, "of shared heads in bf16", b, {1, 2, 1, 70, 90, 16, 32}, false);
   add(all, "causal in f16", h, {1, 1, 1, 90, 90, 16, 16}, true, Mask::none, 0.2);
+  add(all, "causal of shared heads on a busy device in bf16", b, {1, 2, 1, 90, 70, 32, 16}, true, Mask::none, 0,
+      Lies::apart, true);
   add(all, "of packed heads at odd places with a bool mask in f16", h, {1, 2, 2, 20, 20, 16, 16}, false, Mask::boolean,
       0, Lies::packed_oddly);
   add(all, "of 128 elements with an added mask in f16", h, {1, 1, 1, 20, 40, 128, 16}, false, Mask::added, 0.1);

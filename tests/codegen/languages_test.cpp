@@ -239,8 +239,13 @@ TEST_P(DialectPtx, AdamMoves16BytesAtOnce) {
 TEST_P(DialectPtx, AttentionMultipliesOnTensorCores) {
   const Case c = find(tensor_core_attention_cases(), "attention of shared heads in bf16");
   constexpr const char* product = "mma\\.sync\\.aligned\\.m16n8k16\\.row\\.col\\.f32\\.bf16\\.bf16\\.f32";
-  EXPECT_EQ(count(ptx_of(c, true), product), 8 + 4 * 4) << "64 keys by 16 elements, 32 elements by 64 keys";
+  std::string ptx = ptx_of(c, true);
+  EXPECT_EQ(count(ptx, product), 4 + 2 * 4) << "32 keys by 16 elements, 32 elements by 32 keys: a team's of 64 keys";
+  EXPECT_EQ(count(ptx, "ldmatrix\\.sync\\.aligned\\.m8n8\\.x4"), 2 + 2 * 2);
+  EXPECT_EQ(count(ptx, "cp\\.async\\.cg\\.shared\\.global"), 2 * (1 + 1)) << "the first tile, and the next one";
   EXPECT_EQ(count(ptx_of(c), product), 0) << "where the device does not have them";
+  const Case odd = find(tensor_core_attention_cases(), "attention of packed heads at odd places");
+  EXPECT_EQ(count(ptx_of(odd, true), "cp\\.async\\.cg"), 0) << "rows do not begin at multiples of 16 bytes";
 }
 
 TEST_P(DialectPtx, ReductionsLoad16BytesAndShuffle) {

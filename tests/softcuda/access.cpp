@@ -170,6 +170,14 @@ void BlockRun::watch(Warp& w, const Instruction& i, const Places& at, unsigned b
   });
 }
 
+void BlockRun::forget(Warp& w, const Places& at, unsigned bytes) {
+  if (!memory_.checks().uninitialised) return;
+  for_active(w, [&](int l) {
+    uint64_t offset = at[static_cast<size_t>(l)] - reinterpret_cast<uint64_t>(shared_.data());
+    for (uint64_t k = offset; k < offset + bytes; ++k) shared_known_[k] = false;
+  });
+}
+
 void BlockRun::check_known(Warp& w, const Instruction& i, int lane, std::vector<bool>& known, uint64_t offset,
                            unsigned bytes, bool store) const {
   for (uint64_t k = offset; k < offset + bytes; ++k) {

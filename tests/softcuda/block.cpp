@@ -78,6 +78,7 @@ void BlockRun::run(uint64_t number) {
     uint64_t threads = std::min<uint64_t>(lanes, grid_.threads.count() - w.first_thread);
     w.alive = threads == lanes ? ~0u : (1u << threads) - 1;
     w.waits = false;
+    w.copies.clear();
     for (int l = 0; l < lanes; ++l) w.counters[static_cast<size_t>(l)] = w.alive >> l & 1 ? 0 : exited;
     set_specials(w);
   }

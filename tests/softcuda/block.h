@@ -35,6 +35,12 @@ class BlockRun {
   using Places = std::array<uint64_t, lanes>;
   /// Where the active lanes' accesses of `bytes` bytes go; checks them. Throws Fault.
   void place(Warp& w, const Instruction& i, unsigned bytes, bool store, Places& at);
+  /// Notes a store of the active lanes to addresses that place() gave.
+  void note_store(Warp& w, const Instruction& i, const Places& at, unsigned bytes) {
+    if (watched_) watch(w, i, at, bytes, true);
+  }
+  /// These bytes of shared memory are now uninitialised.
+  void forget(Warp& w, const Places& at, unsigned bytes);
   const unsigned char* parameters() const { return grid_.parameters.data(); }
   [[noreturn]] void fail(CUresult result, const std::string& what, const Warp& w, const Instruction& i, int lane) const;
 

@@ -172,7 +172,8 @@ void Decoder::address(const std::string& text, Instruction& i) {
 void Decoder::instruction(std::string_view text) {
   Instruction i;
   std::string rest = trimmed(text);
-  std::string whole = rest;
+  text_ = rest;
+  std::replace(text_.begin(), text_.end(), '\t', ' ');
   if (rest[0] == '@') {
     size_t blank = rest.find_first_of(" \t");
     i.negated = rest[1] == '!';
@@ -193,9 +194,8 @@ void Decoder::instruction(std::string_view text) {
     i.d = destination(operands[0], types[0]);
     for (size_t k = 1; k < types.size(); ++k) source_of(i, k) = source(operands[k], types[k]);
   }
-  std::replace(whole.begin(), whole.end(), '\t', ' ');
   function_.code.push_back(i);
-  function_.texts.push_back(whole);
+  function_.texts.push_back(text_);
 }
 
 bool Decoder::special(std::string_view opcode, const Operands& operands, Instruction& i) {
@@ -220,6 +220,15 @@ bool Decoder::special(std::string_view opcode, const Operands& operands, Instruc
     i.run = product_handler(opcode);
     if (!i.run) refuse("the instruction " + std::string(opcode) + " is not implemented");
     product(operands, i);
+  } else if (opcode.starts_with("ldmatrix.")) {
+    need(2);
+    matrices(opcode, operands, i);
+  } else if (opcode == "cp.async.wait_all") {
+    need(0);
+    i.run = copies_wait;
+  } else if (opcode.starts_with("cp.async.")) {
+    need(4);
+    copy(opcode, operands, i);
   } else if (opcode == "mov.b32" && (operands.at(0)[0] == '{' || operands.at(1)[0] == '{')) {
     need(2);
     move_halves(operands, i);
@@ -270,6 +279,34 @@ void Decoder::product(const Operands& operands, Instruction& i) {
     if (registers.size() != counts[k]) refuse("mma with fragments of another size");
     for (const std::string& r : registers) i.matrix[at++] = k == 0 ? destination(r, Type::b32) : source(r, Type::b32);
   }
+}
+
+void Decoder::matrices(std::string_view opcode, const Operands& operands, Instruction& i) {
+  i.run = matrices_handler(opcode);
+  if (!i.run) refuse("the instruction " + std::string(opcode) + " is not implemented");
+  std::vector<std::string> registers = elements(operands[0]);
+  if (registers.size() != i.data.size()) refuse(std::string(opcode) + " loads four matrices");
+  for (size_t k = 0; k < registers.size(); ++k) i.data[k] = destination(registers[k], Type::b32);
+  i.space = Space::shared;
+  address(operands[1], i);
+}
+
+/// Two instructions: one for the source, one for the target.
+void Decoder::copy(std::string_view opcode, const Operands& operands, Instruction& i) {
+  uint64_t bytes = immediate(operands[2]);
+  bool four = opcode == "cp.async.ca.shared.global" && bytes == 4;
+  if (!four && !(opcode == "cp.async.cg.shared.global" && bytes == 16))
+    refuse("the instruction " + std::string(opcode) + " of " + operands[2] + " bytes is not implemented");
+  i.count = static_cast<uint8_t>(bytes);
+  Instruction from = i;
+  address(operands[1], from);
+  from.b = source(operands[3], Type::u32);
+  from.run = copy_source;
+  function_.code.push_back(from);
+  function_.texts.push_back(text_);
+  i.space = Space::shared;
+  address(operands[0], i);
+  i.run = copy_begin;
 }
 
 void Decoder::load_parameter(std::string_view opcode, const Operands& operands, Instruction& i) {

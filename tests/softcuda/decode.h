@@ -44,9 +44,12 @@ class Decoder {
   void access(std::string_view opcode, const Operands& operands, Instruction& i);
   void shuffle(const Operands& operands, Instruction& i);
   void product(const Operands& operands, Instruction& i);
+  void matrices(std::string_view opcode, const Operands& operands, Instruction& i);
+  void copy(std::string_view opcode, const Operands& operands, Instruction& i);
   void branch(const std::string& to, Instruction& i);
 
   Function& function_;
+  std::string text_;  ///< of the instruction
   std::map<std::string, Register> registers_;
   std::map<std::string, uint64_t> symbols_;
   std::map<std::pair<uint64_t, bool>, int> constants_;
@@ -79,6 +82,11 @@ void shuffle_down(Warp& w, const Instruction& i);
 void shuffle_butterfly(Warp& w, const Instruction& i);
 /// A product of a warp; null: there is none of that name.
 Handler product_handler(std::string_view opcode);
+/// A load of matrices by a warp; null: there is none of that name.
+Handler matrices_handler(std::string_view opcode);
+void copy_source(Warp& w, const Instruction& i);
+void copy_begin(Warp& w, const Instruction& i);
+void copies_wait(Warp& w, const Instruction& i);
 void pack_halves(Warp& w, const Instruction& i);
 void unpack_halves(Warp& w, const Instruction& i);
 

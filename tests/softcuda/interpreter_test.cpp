@@ -165,6 +165,60 @@ const std::string shared_words = ".shared .align 4 .b8 tile[128];\n";
 const std::string own_and_next =
     "mov.u32 %r2, tile;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r3, %r3, %r2;\nxor.b32 %r4, %r3, 64;\n";
 
+/// 16 bytes of `tile` for each lane, at %r3.
+const std::string shared_rows = ".shared .align 16 .b8 tile[512];\n";
+const std::string own_row = "mov.u32 %r2, tile;\nshl.b32 %r3, %r1, 4;\nadd.s32 %r3, %r3, %r2;\n";
+
+TEST(Interpreter, AWarpLoadsMatrices) {
+  // Element c of row r of matrix m is 64 m + 8 r + c; lane 8 m + r has stored that row.
+  std::string text = own_row + "mul.lo.s32 %r4, %r1, 524296;\n";
+  for (int word = 0; word < 4; ++word)
+    text += "add.s32 %r5, %r4, " + std::to_string(65536 + word * 2 * 65537) + ";\nst.shared.u32 [%r3+" +
+            std::to_string(4 * word) + "], %r5;\n";
+  text += "bar.sync 0;\n";
+  std::string load = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r6, %r7, %r8, %r9}, [%r3];\n",
+              turned = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r6, %r7, %r8, %r9}, [%r3];\n";
+  for (uint32_t m = 0; m < 4; ++m) {
+    std::string store = "st.global.u32 [%rd2], %r" + std::to_string(6 + m) + ";\n";
+    auto plain = results(kernel(text + load + store, shared_rows)),
+         other = results(kernel(text + turned + store, shared_rows));
+    for (uint32_t l = 0; l < 32; ++l) {
+      uint32_t row = 64 * m + 8 * (l / 4) + 2 * (l % 4), column = 64 * m + 8 * (2 * (l % 4)) + l / 4;
+      EXPECT_EQ(plain[l], row | (row + 1) << 16) << m << ' ' << l;
+      EXPECT_EQ(other[l], column | (column + 8) << 16) << m << ' ' << l;
+    }
+  }
+  EXPECT_THAT(fault(kernel(text + "setp.lt.u32 %p1, %r1, 7;\n@%p1 " + load, shared_rows)),
+              HasSubstr("a load of matrices that only some of the warp's lanes reach"));
+  EXPECT_THAT(fault(kernel(text + "add.s32 %r3, %r3, 8;\n" + load, shared_rows)), HasSubstr("is misaligned"));
+  EXPECT_THAT(fault(kernel(own_row + load, shared_rows)), HasSubstr("uninitialised shared memory is read"));
+}
+
+TEST(Checks, CopiesArriveWhenTheyAreWaitedFor) {
+  // Four of the words that all lanes wrote, to the own row; to the second half of the lanes zeros.
+  std::string write =
+                  "st.global.u32 [%rd2], %r1;\nbar.sync 0;\nand.b32 %r4, %r1, 7;\nmul.wide.u32 %rd4, %r4, 16;\n"
+                  "add.s64 %rd5, %rd1, %rd4;\nsetp.lt.u32 %p1, %r1, 16;\n" +
+                  own_row,
+              copy = "selp.b32 %r5, 16, 0, %p1;\ncp.async.cg.shared.global [%r3], [%rd5], 16, %r5;\n",
+              wait = "cp.async.wait_all;\n", barrier = "bar.sync 0;\n", read = "ld.shared.u32 %r6, [%r3+4];\n",
+              neighbours = "xor.b32 %r3, %r3, 16;\n", store = "st.global.u32 [%rd2], %r6;\n";
+  std::vector<uint32_t> got = results(kernel(write + copy + wait + neighbours + barrier + read + store, shared_rows));
+  for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(got[l], l < 16 ? 4 * ((l ^ 1) % 8) + 1 : 0) << l;
+  EXPECT_THAT(fault(kernel(write + copy + neighbours + barrier + read, shared_rows)),
+              HasSubstr("uninitialised shared memory is read"))
+      << "not waited for";
+  EXPECT_THAT(fault(kernel(write + copy + wait + neighbours + read, shared_rows)),
+              HasSubstr("a race in shared memory"));
+  EXPECT_THAT(fault(kernel(write + copy + wait + neighbours + barrier + read + neighbours + copy, shared_rows)),
+              HasSubstr("a race in shared memory"))
+      << "a copy to what another thread reads";
+  EXPECT_THAT(fault(kernel(write + "add.s64 %rd5, %rd5, 128;\n" + copy, shared_rows)),
+              HasSubstr("is outside global memory"));
+  std::string part = "mov.u32 %r5, 8;\ncp.async.cg.shared.global [%r3], [%rd5], 16, %r5;\n";
+  EXPECT_THAT(fault(kernel(write + part, shared_rows)), HasSubstr("a copy of a part is not implemented"));
+}
+
 TEST(Checks, FindFaultsOfAddresses) {
   EXPECT_THAT(fault(kernel("st.global.u32 [%rd2+4], %r1;\n")),
               testing::AllOf(HasSubstr("test: the address 0x"), HasSubstr("is outside global memory"),

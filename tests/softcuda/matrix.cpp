@@ -1,6 +1,6 @@
 // Products of a warp: mma.m16n8k16 of f16 and bf16 with f32 sums. Which element a lane holds where is told by PTX's
-// manual, "Matrix Fragments for mma.m16n8k16 with floating point type". And the instructions around them: pairs of
-// 16-bit floats, and shuffles between neighbours.
+// manual, "Matrix Fragments for mma.m16n8k16 with floating point type". And the instructions around them: ldmatrix, and
+// pairs of 16-bit floats.
 #include "core/base/dtype.h"
 #include "tests/softcuda/block.h"
 #include "tests/softcuda/operations.h"
@@ -44,6 +44,34 @@ void multiply(Warp& w, const Instruction& i) {
                  [&](int l) { return c[(l >> 2) + (e < 2 ? 0 : 8)][l % 4 * 2 + (e & 1)]; });
 }
 
+/// Word `part` of row `row` of a matrix whose rows the lanes from `first` on name.
+uint32_t word_of(const BlockRun::Places& at, int first, int row, int part) {
+  uint32_t word;
+  std::memcpy(&word, reinterpret_cast<const uint32_t*>(at[static_cast<size_t>(first + row)]) + part, sizeof word);
+  return word;
+}
+
+/// data: the words of four matrices of 8 rows of 8 elements. Lane l has the elements 2 (l % 4) and the next of row l
+/// / 4.
+template <bool transposed>
+void load_matrices(Warp& w, const Instruction& i) {
+  if (w.active != ~0u)
+    w.block->fail(CUDA_ERROR_LAUNCH_FAILED, "a load of matrices that only some of the warp's lanes reach", w, i,
+                  std::countr_zero(w.active));
+  BlockRun::Places at;
+  constexpr unsigned row_bytes = 16;
+  w.block->place(w, i, row_bytes, false, at);
+  for (int m = 0; m < 4; ++m)
+    write<uint32_t>(w, i.data[static_cast<size_t>(m)], [&](int l) {
+      int outer = l >> 2, inner = l % 4;
+      if (!transposed) return word_of(at, 8 * m, outer, inner);
+      uint32_t halves[2];
+      for (int k = 0; k < 2; ++k)
+        halves[k] = word_of(at, 8 * m, 2 * inner + k, outer >> 1) >> 16 * (outer & 1) & 0xffff;
+      return halves[0] | halves[1] << 16;
+    });
+}
+
 /// cvt's first source goes to the upper half.
 template <auto from_float>
 constexpr auto pair = [](float high, float low) {
@@ -58,6 +86,12 @@ constexpr auto canonical = [](float x) { return x != x ? uint16_t{0x7fff} : from
 Handler product_handler(std::string_view opcode) {
   if (opcode == "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") return multiply<bf16_to_f32>;
   if (opcode == "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") return multiply<f16_to_f32>;
+  return nullptr;
+}
+
+Handler matrices_handler(std::string_view opcode) {
+  if (opcode == "ldmatrix.sync.aligned.m8n8.x4.shared.b16") return load_matrices<false>;
+  if (opcode == "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16") return load_matrices<true>;
   return nullptr;
 }
 

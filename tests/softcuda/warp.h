@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "tests/softcuda/ptx.h"
 
@@ -12,6 +13,13 @@ namespace tutti::softcuda {
 class BlockRun;
 
 constexpr int exited = 1 << 30;  // program counter of lanes that have returned
+
+/// Copies to shared memory that one instruction began; addresses are the host's.
+struct Copy {
+  const Instruction* instruction = nullptr;
+  uint32_t lanes = 0, reading = 0;  ///< those that have not waited; those that do not write zeros
+  std::array<uint64_t, softcuda::lanes> from = {}, to = {};
+};
 
 struct Warp {
   uint32_t* registers = nullptr;
@@ -22,6 +30,8 @@ struct Warp {
   unsigned first_thread = 0;
   bool waits = false;  ///< at a barrier
   BlockRun* block = nullptr;
+  Copy copy;                 ///< what an instruction of two is at
+  std::vector<Copy> copies;  ///< begun
 
   uint32_t* words(int slot) const { return registers + static_cast<size_t>(slot) * lanes; }
   void set_active(uint32_t bits) {

@@ -37,20 +37,48 @@ __device__ __forceinline__ uint as_u32_(int x) { return uint(x); }
 #define UINT2(a, b) make_uint2(a, b)
 )";
 
-// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"; sm_80 and later.
+// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", ldmatrix and cp.async; sm_80 and later.
+// What reads or writes shared memory stays in order with barriers and other accesses.
 constexpr const char* tensor_core_words =
     R"(__device__ __forceinline__ void mma_(float& c0, float& c1, float& c2, float& c3, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {{
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.{type}.{type}.f32 {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
-               : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.{type}.{type}.f32 {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }}
 __device__ __forceinline__ uint pack_(float low, float high) {{
   uint word;
   asm("cvt.rn.{type}x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   return word;
 }}
+__device__ __forceinline__ float exp2_(float x) {{
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}}
+__device__ __forceinline__ uint shared_place_(const void* p) {{ return uint(__cvta_generic_to_shared(p)); }}
+__device__ __forceinline__ void load4_(uint* w, uint from) {{
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%0, %1, %2, %3}}, [%4];"
+               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "r"(from) : "memory");
+}}
+__device__ __forceinline__ void load4_turned_(uint* w, uint from) {{
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{%0, %1, %2, %3}}, [%4];"
+               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "r"(from) : "memory");
+}}
+__device__ __forceinline__ void copy16_(uint to, const void* from, bool inside) {{
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
+}}
+__device__ __forceinline__ void copy4_(uint to, const void* from, bool inside) {{
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
+}}
 #define MMA(c, n, a0, a1, a2, a3, b0, b1) mma_(c[n], c[(n) + 1], c[(n) + 2], c[(n) + 3], a0, a1, a2, a3, b0, b1)
 #define PACK(low, high) pack_(low, high)
 #define SHUFFLE_XOR(v, m) __shfl_xor_sync(0xffffffffu, v, m)
+#define EXP2(x) exp2_(x)
+#define LARGER(a, b) fmaxf(a, b)
+#define LOAD4(w, tile, at) load4_(w, shared_place_(&tile[at]))
+#define LOAD4_TURNED(w, tile, at) load4_turned_(w, shared_place_(&tile[at]))
+#define COPY16(tile, to, from, at, inside) copy16_(shared_place_(&tile[to]), from##_ + (at), inside)
+#define COPY4(tile, to, from, at, inside) copy4_(shared_place_(&tile[to]), from##_ + (at), inside)
+#define COPIES_WAIT asm volatile("cp.async.wait_all;" ::: "memory")
 #define UNROLL _Pragma("unroll")
 )";
 
