@@ -152,6 +152,8 @@ void bind_tensor_cores(Kernel& k, const Target& t, const Attention& a, int64_t g
   k.set("NATURAL", literal(added ? 1 : log2_e));
   if (k.takes("FACTOR")) k.set("FACTOR", literal(a.scale));
   if (k.takes("MASKS")) k.set("MASKS", a.mask ? "true" : "false");
+  // Two paths need more registers.
+  if (k.takes("ONE_PATH")) k.set("ONE_PATH", step < tensor_tile && (a.mask || a.dropout > 0) ? "true" : "false");
   const char* names[] = {"q", "k", "v", "dy"};
   const char* capitals[] = {"Q", "K", "V", "DY"};
   for (size_t n = 0; n < 4; ++n) {
@@ -237,7 +239,7 @@ Launch grad_of_keys(const Target& t, const Attention& a, std::array<bool, 3> wan
   Kernel k = kernel_of(tensor ? "attention_mma_dkv" : "attention_dkv", a);
   std::vector<int> buffers = bind(k, t, a, 6);
   if (tensor) {
-    bind_tensor_cores(k, t, a, a.batch * a.key_heads * ceil_div(a.keys, tensor_tile), (a.depth + a.width) / 4 * 3 + 64);
+    bind_tensor_cores(k, t, a, a.batch * a.key_heads * ceil_div(a.keys, tensor_tile), (a.depth + a.width) / 4 * 3 + 80);
   } else {
     k.set("COLS_K", ceil_div(a.depth, columns));
     k.set("COLS_V", ceil_div(a.width, columns));
