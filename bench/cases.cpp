@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "core/base/option_text.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/conv2d.h"
 #include "graph/ops/conv2d_dw.h"
 #include "graph/ops/conv2d_dx.h"
@@ -99,18 +101,36 @@ Graph adam_step(const Shape& s, DType t) {
   return g;
 }
 
+Graph causal_attention(const Shape& s, DType t) {
+  Graph g;
+  output(g, attention_with_lse(g.state("q", {t, s}), g.state("k", {t, s}), g.state("v", {t, s}), {.causal = true})[0]);
+  return g;
+}
+
+Graph causal_attention_grad(const Shape& s, DType t) {
+  Graph g;
+  Values in;
+  for (const char* name : {"q", "k", "v", "dy"}) in.push_back(g.state(name, {t, s}));
+  for (const char* name : {"lse", "delta"}) in.push_back(g.state(name, {DType::f32, {s[0], s[1], s[2]}}));
+  Values back = call_all(attention_grad_op, in, {{"causal", Ints{1}}});
+  for (size_t n = 0; n < 3; ++n) g.set_state(std::array{"dq", "dk", "dv"}[n], back[n]);
+  return g;
+}
+
 Value pool(Value x) { return max_pool2d(x, {.kernel = {2, 2}, .stride = {2, 2}}); }
 Value exponential(Value x) { return exp(x); }
 Value column_sums(Value x) { return sum(x, {0}); }
 Value row_softmax(Value x) { return softmax(x, -1); }
 Value transposed(Value x) { return transpose(x, {1, 0}); }
 
+constexpr std::string_view heads_mean = "batch x heads x length x elements of a head, causal";
 constexpr std::string_view conv_means = "N x C x H x W x filters x size (odd sizes keep H and W)";
 
 }  // namespace
 
 const std::vector<OpKind>& op_kinds() {
   static const Shape images{64, 32, 14, 14, 64, 3}, few{4, 4, 8, 8, 8, 3}, table{2048, 2048}, small{64, 64};
+  static const Shape heads{8, 6, 256, 64}, few_heads{1, 2, 32, 16};
   static const std::vector<OpKind> all = {
       {"matmul", "M x N x K", {512, 512, 512}, {64, 64, 64}, product<false, false>},
       {"matmul_ta", "M x N x K, the left one stored transposed", {512, 512, 512}, {64, 64, 64}, product<true, false>},
@@ -129,6 +149,8 @@ const std::vector<OpKind>& op_kinds() {
       {"exp", "rows x columns", table, small, unary<exponential>},
       {"sum", "rows x columns, summed over the rows", table, small, unary<column_sums>},
       {"softmax", "rows x columns, each row", {2048, 1024}, small, unary<row_softmax>},
+      {"attention", heads_mean, heads, few_heads, causal_attention},
+      {"attention_grad", heads_mean, heads, few_heads, causal_attention_grad},
       {"transpose", "rows x columns", table, small, unary<transposed>},
       {"gather", "rows x columns x how many rows are taken", {8192, 1024, 1024}, {64, 64, 16}, gathered},
       {"adam", "parameters", {1 << 20}, {1024}, adam_step},

@@ -102,7 +102,7 @@ int BenchCommand::print_list() const {
   }
   print_out("models: {}\nops, as OP or OP:SHAPE\n", fmt::join(described, ", "));
   for (const bench::OpKind& kind : bench::op_kinds())
-    print_out("  {:<11} {}; {}\n", kind.name, kind.shape_means,
+    print_out("  {:<14} {}; {}\n", kind.name, kind.shape_means,
               bench::OpCase{std::string(kind.name), kind.usual}.shape_text());
   print_out("precisions: {}\n", fmt::join(precision_names, ", "));
   return done;

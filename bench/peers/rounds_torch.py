@@ -158,6 +158,12 @@ class Peer:
             wanted = [op == "conv2d_dx", op == "conv2d_dw", False]
             return without_gradients(lambda: torch.ops.aten.convolution_backward(
                 d, x, w, None, [1, 1], [pad, pad], [1, 1], False, [0, 0], 1, wanted))
+        if op.startswith("attention"):
+            q, k, v = (random(*s).requires_grad_(op == "attention_grad") for _ in range(3))
+            if op == "attention":
+                return without_gradients(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+            y, dy = F.scaled_dot_product_attention(q, k, v, is_causal=True), random(*s)
+            return lambda: torch.autograd.grad(y, (q, k, v), dy, retain_graph=True)
         if op == "max_pool2d":
             x = random(*s)
             return without_gradients(lambda: F.max_pool2d(x, 2))
