@@ -19,6 +19,7 @@ struct Capabilities {
   bool elementwise = false;  ///< they are fused into passes
   bool alias = false;        ///< the result is the input's memory
   bool library = false;      ///< the kernel comes from the device's library, which may decline requests
+  bool compared = false;     ///< of a library: it may find the portable kernel faster, and decline
   bool bias = false;         ///< a bias added to the result is fused,
   bool relu = false;         ///< and then max(x, 0),
   bool limits = false;       ///< or instead min(max(x, low), high) with any bounds,

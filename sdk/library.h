@@ -10,6 +10,8 @@
 
 namespace tutti::sdk {
 
+struct Traits;
+
 /// Fused tanh gelu after a product and its bias; `keep` also returns its input as a second result.
 enum class Gelu { none, plain, keep };
 
@@ -19,6 +21,9 @@ struct LibraryRequest {
   Gelu gelu = Gelu::none;             ///< for matmul without relu
   bool trial = false;                 ///< runs the call once before returning it, and declines if that fails
   uint64_t tuning_bytes = 0;          ///< device memory for benchmarking algorithms; 0: no benchmarking
+  /// If set, the library is only asked whether it computes the node faster than the portable kernels with these traits.
+  /// If it finds that it does not, it declines; else it may accept without a trial.
+  const Traits* portable = nullptr;
 };
 
 /// Library functions of a Driver (Traits::library). Each returns launches that compute the shape: buffers as documented

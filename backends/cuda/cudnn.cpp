@@ -12,6 +12,7 @@
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/open.h"
+#include "backends/cuda/rendered_call.h"
 #include "backends/cuda/vendor_types.h"
 
 // The classic convolution calls: deprecated in favour of the graph API, but complete in cuDNN 9 and without its compile
@@ -279,13 +280,39 @@ class Convolution : public Tunable {
   size_t selected_ = 0;
 };
 
+/// Throws Error(declined) if the portable kernels are faster.
+void compare(Convolution& call, const codegen::Conv& p, Convolution::Kind kind, Tuner& tuner,
+             const KernelMaker& kernels, const sdk::LibraryRequest& request) {
+  const sdk::Traits& traits = *request.portable;
+  sdk::RenderedWork work;
+  try {
+    work = sdk::rendered(traits, kind == Convolution::Kind::forward  ? codegen::conv(traits, p)
+                                 : kind == Convolution::Kind::images ? codegen::conv_dx(traits, p)
+                                                                     : codegen::conv_dw(traits, p));
+  } catch (const Error& e) {
+    if (e.code != Code::declined) throw;
+    return;
+  }
+  // Multiply-adds per second of a kernel that is not worth a comparison, which takes time to compile: about a third of
+  // what multiprocessors with 128 lanes do.
+  double fast = traits.compute_units * 128.0 * 5e8;
+  int64_t window = p.channels / p.groups * p.h.kernel * p.w.kernel;
+  double sums = static_cast<double>(p.batch * p.filters * p.h.count * p.w.count) * static_cast<double>(window);
+  Rival rival{{}, work.list.scratch_bytes, sums / fast, [&] { return std::make_unique<RenderedCall>(kernels, work); }};
+  for (const sdk::KernelSource& source : work.sources) rival.text += source.text;
+  tuner.compare(call, rival, request);
+}
+
 codegen::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const codegen::Conv& p,
-                         Convolution::Kind kind, bool tf32, Tuner* tuner, const sdk::LibraryRequest& request) {
+                         Convolution::Kind kind, bool tf32, Tuner* tuner, const KernelMaker* kernels,
+                         const sdk::LibraryRequest& request) {
   if (p.relu && !p.bias) throw Error(Code::declined, "ReLU without bias is not supported");
   if (p.relu && !tuner)
     throw Error(Code::declined, "without autotuning it is not known whether its activation propagates NaN");
   auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
-  if (tuner) tuner->choose(*call, request);
+  bool compares = kernels && request.portable && p.dtype == DType::f32 && !tf32;
+  if (tuner && (compares || !request.portable)) tuner->choose(*call, request);
+  if (tuner && compares) compare(*call, p, kind, *tuner, *kernels, request);
   size_t buffers = call->inputs() + 1, workspace = call->workspace();
   return sdk::launch_of(std::shared_ptr<const Call>(std::move(call)), "cuDNN", buffers, workspace);
 }
@@ -303,23 +330,24 @@ CudnnApi Cudnn::load() {
   return api;
 }
 
-std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
-  return start(load(), driver_version, tf32, std::move(tuner));
+std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner,
+                                         std::shared_ptr<const KernelMaker> kernels) {
+  return start(load(), driver_version, tf32, std::move(tuner), std::move(kernels));
 }
 
 std::shared_ptr<const Cudnn> Cudnn::start(const CudnnApi& api, int driver_version, bool tf32,
-                                          std::shared_ptr<Tuner> tuner) {
+                                          std::shared_ptr<Tuner> tuner, std::shared_ptr<const KernelMaker> kernels) {
   int built_for = static_cast<int>(api.cudnnGetCudartVersion()) / 1000;
   if (built_for > driver_version / 1000)
     throw Error(
         Code::declined,
         fmt::format("the driver supports CUDA {}, but this cuDNN needs CUDA {}", driver_version / 1000, built_for),
         fmt::format("install cuDNN 9 for CUDA {}", driver_version / 1000));
-  return std::make_shared<Cudnn>(api, tf32, std::move(tuner));
+  return std::make_shared<Cudnn>(api, tf32, std::move(tuner), std::move(kernels));
 }
 
-Cudnn::Cudnn(const CudnnApi& api, bool tf32, std::shared_ptr<Tuner> tuner)
-    : api_(std::make_shared<CudnnApi>(api)), tuner_(std::move(tuner)), tf32_(tf32) {
+Cudnn::Cudnn(const CudnnApi& api, bool tf32, std::shared_ptr<Tuner> tuner, std::shared_ptr<const KernelMaker> kernels)
+    : api_(std::make_shared<CudnnApi>(api)), tuner_(std::move(tuner)), kernels_(std::move(kernels)), tf32_(tf32) {
   check(*api_, api_->cudnnCreate(&handle_), "cudnnCreate");
 }
 Cudnn::~Cudnn() { api_->cudnnDestroy(handle_); }
@@ -330,13 +358,13 @@ std::string Cudnn::version() const {
 }
 
 codegen::LaunchList Cudnn::conv(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), request);
+  return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), kernels_.get(), request);
 }
 codegen::LaunchList Cudnn::conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), request);
+  return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), kernels_.get(), request);
 }
 codegen::LaunchList Cudnn::conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), request);
+  return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), kernels_.get(), request);
 }
 
 }  // namespace tutti::cuda

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/cuda/kernel_maker.h"
 #include "backends/cuda/tune.h"
 #include "kernels/codegen/portable.h"
 #include "sdk/library.h"
@@ -37,7 +38,7 @@ struct CudnnApi {
 /// sums. Uses the tuner's choice, else the first, of the deterministic algorithms in cuDNN's ranking with at most 256
 /// MiB workspace; algorithms that transform operands (FFT, Winograd) only for TF32, because their error is relative to
 /// the largest result, not to each. Activations only if they propagate NaN. Throws Error(declined) if it has no
-/// algorithm for a shape, and for a failed trial.
+/// algorithm for a shape, for a failed trial, and in strict f32 if the request's portable kernels are faster.
 class Cudnn {
  public:
   /// The library's functions. Throws Error(declined) if it cannot be opened.
@@ -45,12 +46,16 @@ class Cudnn {
   /// Throws Error(declined) if the library cannot be opened, is built for a newer major version of CUDA than
   /// `driver_version` (13000 is 13.0), or refuses the device.
   static std::shared_ptr<const Cudnn> open(int driver_version, bool tf32 = false,
-                                           std::shared_ptr<Tuner> tuner = nullptr);
+                                           std::shared_ptr<Tuner> tuner = nullptr,
+                                           std::shared_ptr<const KernelMaker> kernels = nullptr);
   /// What `open` does with an opened library's functions. Throws like open.
   static std::shared_ptr<const Cudnn> start(const CudnnApi& api, int driver_version, bool tf32 = false,
-                                            std::shared_ptr<Tuner> tuner = nullptr);
-  /// A null `tuner` uses cuDNN's first choices without a trial, and no activations.
-  explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
+                                            std::shared_ptr<Tuner> tuner = nullptr,
+                                            std::shared_ptr<const KernelMaker> kernels = nullptr);
+  /// A null `tuner` uses cuDNN's first choices without a trial, and no activations. Null `kernels`: it is not
+  /// compared with portable kernels.
+  explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr,
+                 std::shared_ptr<const KernelMaker> kernels = nullptr);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
 
@@ -62,6 +67,7 @@ class Cudnn {
  private:
   std::shared_ptr<const CudnnApi> api_;
   std::shared_ptr<Tuner> tuner_;
+  std::shared_ptr<const KernelMaker> kernels_;
   cudnnHandle_t handle_ = nullptr;
   bool tf32_;
 };

@@ -243,6 +243,59 @@ std::optional<std::string> Tuner::measure(Tunable& call, const std::vector<size_
   return fmt::format("algorithm {} of {} ({})", best + 1, call.candidates(), times.substr(1, times.size() - 2));
 }
 
+double Tuner::seconds_of(const Call& run, const Tunable& call, std::span<const uint64_t> scratch) {
+  std::vector<uint64_t> bytes = call.buffer_bytes();
+  bytes.insert(bytes.end(), scratch.begin(), scratch.end());
+  Opened opened(*timer_, run, bytes);
+  for (size_t k = 0; k < bytes.size(); ++k) timer_->fill(k, small_numbers);
+  timer_->run(run);
+  return timer_->seconds(run);
+}
+
+std::optional<std::string> Tuner::beaten(Tunable& call, const Rival& rival) {
+  try {
+    std::vector<uint64_t> workspace(call.workspace() ? 1 : 0, call.workspace());
+    double own = seconds_of(call, call, workspace);
+    if (own < rival.hopeless) return "";
+    double other = seconds_of(*rival.make(), call, rival.scratch);
+    std::string text = fmt::format("portable kernels take {:.1f} us, it {:.1f} us", other * 1e6, own * 1e6);
+    trace(fmt::format("{}: {}", call.description(), text));
+    return other < own * (1 - noise) ? text : "";
+  } catch (const Error& e) {
+    if (e.code == Code::device_lost) throw;
+    trace(fmt::format("{}: not compared with portable kernels: {}", call.description(), e.what()));
+    return std::nullopt;
+  }
+}
+
+void Tuner::compare(Tunable& call, const Rival& rival, const sdk::LibraryRequest& request) {
+  if (!request.trial || !wanted_) return;
+  std::string text = fmt::format("{}\n{}\n{}\n", device_, call.description(), sdk::cache_key("kernels", rival.text));
+  std::string key = sdk::cache_key("rival", text);
+  auto known = [&]() -> std::optional<std::string> {
+    std::vector<std::byte> entry = host_.cache_get(key), head = bytes_of(text);
+    if (entry.size() < head.size() || !std::equal(head.begin(), head.end(), entry.begin())) return std::nullopt;
+    return std::string(reinterpret_cast<const char*>(entry.data()) + head.size(), entry.size() - head.size());
+  };
+  auto at = beaten_.find(key);
+  if (at == beaten_.end()) {
+    std::optional<std::string> why = known();
+    if (!why) {
+      std::vector<uint64_t> bytes = call.buffer_bytes();
+      uint64_t fixed = std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+      uint64_t more = std::accumulate(rival.scratch.begin(), rival.scratch.end(), uint64_t{0});
+      if (fixed + std::max<uint64_t>(more, call.workspace()) > request.tuning_bytes) return;
+      std::optional<std::string> found = beaten(call, rival);
+      if (!found) return;
+      if (!known()) host_.cache_put(key, bytes_of(text + *found));  // else another process has measured meanwhile
+      why = known();
+      if (!why) wanted_ = false, why = "";
+    }
+    at = beaten_.emplace(key, *why).first;
+  }
+  if (!at->second.empty()) throw Error(Code::declined, at->second);
+}
+
 void Tuner::trace(const std::string& text) const {
   if (log::traced("dispatch")) host_.log(3, "dispatch", text);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,6 +52,14 @@ class Tunable : public Call {
   virtual bool restore(std::span<const std::byte> algorithm) = 0;
 };
 
+/// Something else that computes a call, with the same buffers and scratch buffers instead of the workspace.
+struct Rival {
+  std::string text;                                   ///< identifies it
+  std::vector<uint64_t> scratch;                      ///< bytes
+  double hopeless = 0;                                ///< it is not tried against a call that takes fewer seconds
+  std::function<std::unique_ptr<const Call>()> make;  ///< throws Error
+};
+
 /// Runs and times calls with separate scratch memory and a separate stream, between open() and close().
 class CallTimer {
  public:
@@ -82,6 +91,10 @@ class Tuner {
   /// tested: then the cached or the first algorithm is used untested, but an untested activation is declined.
   void choose(Tunable& call, const sdk::LibraryRequest& request);
 
+  /// Throws Error(declined) if the rival takes less time than the call's selected algorithm. This is measured once and
+  /// kept in the cache like a choice; if it cannot be, or with TUTTI_CUDA_TUNE=0, the call is used.
+  void compare(Tunable& call, const Rival& rival, const sdk::LibraryRequest& request);
+
  private:
   /// State of a description in this process.
   struct Kept {
@@ -100,13 +113,17 @@ class Tuner {
   bool remember(const Tunable& call, const std::string& key, const std::string& text);
   /// Selects the fastest working candidate and returns a log message; none if no candidate works or can be measured.
   std::optional<std::string> measure(Tunable& call, const std::vector<size_t>& fitting);
+  /// Why the rival is used, "" if the call is; none if they cannot be measured.
+  std::optional<std::string> beaten(Tunable& call, const Rival& rival);
+  double seconds_of(const Call& run, const Tunable& call, std::span<const uint64_t> scratch);
   void trace(const std::string& text) const;
 
   std::unique_ptr<CallTimer> timer_;
   sdk::Host host_;
   std::string device_;
   bool wanted_ = true;
-  std::map<std::string, Kept> known_;  // key: description
+  std::map<std::string, Kept> known_;          // key: description
+  std::map<std::string, std::string> beaten_;  // results of beaten() by cache key
 };
 
 }  // namespace tutti::cuda

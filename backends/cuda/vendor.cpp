@@ -67,8 +67,8 @@ std::unique_ptr<const sdk::Library> open_library(const std::function<void(const 
                                                  std::shared_ptr<const KernelMaker> kernels) {
   const char* wanted = std::getenv("TUTTI_CUDA_LIBRARIES");
   if (wanted && std::string(wanted) == "0") return nullptr;
-  auto products = open<Cublas>("cuBLASLt", log, driver_version, tf32, tuner, std::move(kernels));
-  auto convolutions = open<Cudnn>("cuDNN", log, driver_version, tf32, std::move(tuner));
+  auto products = open<Cublas>("cuBLASLt", log, driver_version, tf32, tuner, kernels);
+  auto convolutions = open<Cudnn>("cuDNN", log, driver_version, tf32, std::move(tuner), std::move(kernels));
   if (!products && !convolutions) return nullptr;
   return join(std::move(products), std::move(convolutions));
 }

@@ -108,9 +108,13 @@ std::vector<RenderEntry> conv_entries() {
 }
 
 std::vector<RenderEntry> library_conv_entries() {
-  return {{"library", "conv2d", declines<conv<true>>, conv<true>, {.library = true, .bias = true, .relu = true}},
-          {"library", "conv2d_dx", declines<conv_dx<true>>, conv_dx<true>, {.library = true}},
-          {"library", "conv2d_dw", declines<conv_dw<true>>, conv_dw<true>, {.library = true}}};
+  return {{"library",
+           "conv2d",
+           declines<conv<true>>,
+           conv<true>,
+           {.library = true, .compared = true, .bias = true, .relu = true}},
+          {"library", "conv2d_dx", declines<conv_dx<true>>, conv_dx<true>, {.library = true, .compared = true}},
+          {"library", "conv2d_dw", declines<conv_dw<true>>, conv_dw<true>, {.library = true, .compared = true}}};
 }
 
 }  // namespace tutti::sdk

@@ -278,7 +278,7 @@ const Library& library_of(const RenderNodeView& c) {
 }
 
 LibraryRequest request_of(const RenderNodeView& c) {
-  return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes};
+  return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes, c.compares ? &c.traits : nullptr};
 }
 
 std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& f) {

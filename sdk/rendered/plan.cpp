@@ -129,12 +129,32 @@ uint32_t Planner::place_result(uint32_t v, const std::string& name, const std::v
 void Planner::node(uint32_t k) {
   if (with_operand_sum(k) || view(k) || rows(k)) return;
   const Node& n = p_.nodes[k];
-  const RenderChoice& choice = cache_.choice(p_, k);
+  const RenderChoice& choice = preferred(k);
   if (!begin(k, choice.name(), choice.reasons())) return;
   if (choice.entry->can.elementwise) return elementwise(k, choice.name());
   if (choice.entry->can.alias) return hold(n.results[0], memory_of(n.inputs[0]));
   if (n.op == "tutti.exchange") return exchange(k);
   structured(k, choice);
+}
+
+const RenderChoice& Planner::preferred(uint32_t k) {
+  const RenderChoice& choice = cache_.choice(p_, k);
+  if (!choice.entry || !choice.entry->can.compared) return choice;
+  RenderNodeView c{p_, k, traits_, {}, true, tuning_bytes_, true};
+  std::string why;
+  try {
+    choice.entry->make(c);
+    return choice;
+  } catch (const Error& e) {
+    if (e.code != Code::declined) throw;
+    why = e.what();
+  }
+  Traits plain = traits_;
+  plain.library = nullptr;
+  portable_ = choose_rendered({p_, k, plain});
+  if (!portable_.entry) return choice;
+  portable_.declined.emplace(portable_.declined.begin(), choice.name(), why);
+  return portable_;
 }
 
 const RenderedWork& Planner::made(const RenderChoice& choice, const RenderNodeView& c) {

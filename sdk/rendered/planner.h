@@ -44,6 +44,8 @@ class Planner : Schedule {
   /// Memory for a result: its state's or new; for other kernels than passes not memory that the kernel reads.
   uint32_t place_result(uint32_t v, const std::string& name, const std::vector<uint32_t>& in = {});
   void node(uint32_t k) override;
+  /// The choice for node k; that of the portable kernel if a library finds it faster.
+  const RenderChoice& preferred(uint32_t k);
   /// The work of a chosen entry; if a library declines the epilogue, that of the portable kernel. Valid until the next
   /// call.
   const RenderedWork& made(const RenderChoice& choice, const RenderNodeView& c);
@@ -149,6 +151,7 @@ class Planner : Schedule {
 
   const Traits& traits_;
   RenderCache& cache_;
+  RenderChoice portable_;      // what preferred() returned last where a library declined
   RenderedWork library_work_;  // what made() returned last for a library's entry
   uint64_t tuning_bytes_;
   std::map<uint32_t, View> views_;   // of values that are views

@@ -29,7 +29,8 @@ struct FakeDevice {
     Current in(*context);
     auto t = tuner(host);
     auto kernels = std::make_shared<KernelMaker>(libraries, context, "sm_90", "a GPU", host);
-    return join(std::make_shared<Cublas>(cublas(), tf32, t, kernels), std::make_shared<Cudnn>(cudnn(), tf32, t));
+    return join(std::make_shared<Cublas>(cublas(), tf32, t, kernels),
+                std::make_shared<Cudnn>(cudnn(), tf32, t, kernels));
   }
 };
 
