@@ -206,7 +206,7 @@ LaunchList attention(const Target& t, const Attention& a, bool lse) {
                       a.width / 2 + a.depth / 4 + tensor_step(a) / 2 + 40);
   else
     k.set("COLS", ceil_div(a.width, columns));
-  k.set("LSE(at,x)", lse ? "lse_set(at, x)" : "");
+  k.set("LSE(at,x)", lse ? "lse_set(at, x)" : "{}");
   if (!lse) std::erase_if(k.params, [](const Param& p) { return p.name == "lse"; });
   if (tensor) k.set("Y_PAIR(at,x,z)", store_of(a.to[0], "y"));
   bind_result(k, "Y", a.to[0], {a.batch, a.heads, a.rows, a.width});
@@ -251,7 +251,7 @@ Launch grad_of_keys(const Target& t, const Attention& a, std::array<bool, 3> wan
     if (tensor)
       k.set(capitals + "_PAIR(at,x,z)", wanted[n] ? store_of(a.to[n], name) : "{}");
     else
-      k.set("STORE_" + capitals + "(at,x)", wanted[n] ? name + "_set(at, x)" : "");
+      k.set("STORE_" + capitals + "(at,x)", wanted[n] ? name + "_set(at, x)" : "{}");
     if (wanted[n])
       buffers.push_back(next++);
     else
