@@ -15,8 +15,8 @@
 //     PACK(low, high)       two floats rounded to a word of T
 //     SHUFFLE_XOR(v, m)     v of the work-item whose number in the warp differs by the bits m
 //     EXP2(x) LARGER(a, b)  2^x to about two units in the last place; the larger one, of a number and NaN the number
-//     LOAD4(w, tile, at)    to uint w[4] four matrices of 8 x 8 T from a shared array of uint4, as PTX's ldmatrix.x4: `at`
-//                           of lane 8 m + r is the place of row r of matrix m; LOAD4_TURNED: each transposed
+//     LOAD4(w, tile, at)    to uint w[4] four matrices of 8 x 8 T from a shared array of uint4, as PTX's ldmatrix.x4:
+//                           `at` of lane 8 m + r is the place of row r of matrix m; LOAD4_TURNED: each transposed
 //     COPY16(tile, to, x, at, inside)  begins to copy eight T from element `at` of parameter x, a multiple of eight, to
 //                           tile[to]; unless `inside`, that becomes zeros. COPY4: one word to an array of floats
 //     COPIES_WAIT           the copies that this work-item began are complete; others see them after a BARRIER
