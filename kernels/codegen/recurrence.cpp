@@ -164,6 +164,12 @@ class Planned {
     for (int& b : turn.buffers) b = b == now ? later : b == later ? now : b;
   }
 
+  /// How the work-items of a group share the weights (recurrence_steps).
+  struct StepForm {
+    int64_t columns, lanes, chunk, chunks, tiles;
+  };
+  void pack(const StepForm& f);
+  void read_four(Kernel& k) const;
   Kernel framed(const char* frame) const;
   std::vector<int> buffers_of(Kernel& k) const;
 
@@ -271,23 +277,82 @@ LaunchList Planned::panels() && {
   return std::move(list_);
 }
 
+/// The weights in the order of recurrence_steps, once for all turns.
+void Planned::pack(const StepForm& f) {
+  auto total = f.tiles * f.chunks * 4096 * f.columns;
+  auto bytes = static_cast<int64_t>(size_of(element_of(r_.dtype)));
+  buffer("packed", ceil_div(total * bytes, 4));
+  Kernel k = portable("recurrence_pack", {{"T", element_of(r_.dtype)}});
+  k.set("TOTAL", total);
+  k.set("H", r_.cells);
+  k.set("K", depth_);
+  k.set("GATES", kind_.gates);
+  k.set("COLUMNS", f.columns);
+  k.set("LANES", f.lanes);
+  k.set("CHUNKS", f.chunks);
+  k.set("CHUNK", f.chunk);
+  k.set("W_AT(g,cell,k)", kind_.gradient ? "(IDX(k) * H + (cell))" : "((IDX(g) * H + (cell)) * K + (k))");
+  k.set("GATE(lane,c)", kind_.gradient ? "0" : "(c)");
+  k.set("CELL_OF(lane,c)", kind_.gradient ? "((lane) * 4 + (c))" : "(lane)");
+  k.elements = static_cast<uint64_t>(std::max(total, kind_.gates * r_.cells * r_.cells));
+  list_.launches.push_back(dispatch_items(t_, std::move(k), total, {numbers_["w"], numbers_["packed"]}));
+}
+
 LaunchList Planned::steps() && {
   scratch("state", 2 * r_.rows * depth_);  // a group writes one copy while others still read the other
   start_all();
   start_counting();
-  int64_t gates = kind_.gradient ? 1 : kind_.gates, tiles = ceil_div(r_.cells, 16);
+  StepForm f;
+  f.columns = kind_.gradient ? 4 : kind_.gates;
+  f.lanes = kind_.gradient ? 4 : 16;
+  f.chunk = 256 / f.lanes * 16;
+  f.chunks = ceil_div(depth_, f.chunk);
+  f.tiles = ceil_div(r_.cells, 16);
+  pack(f);
+  auto size = [](int64_t rows) { return rows * 260 * 16; };  // with four words between rows: other banks
+  int64_t rows = 8;
+  while (rows > 1 && (size(rows) > static_cast<int64_t>(t_.local_bytes) || rows / 2 >= r_.rows)) rows /= 2;
   Kernel k = framed("recurrence_steps");
-  k.set("GATES", gates);
-  k.set("TILES", tiles);
-  k.set("ALONG_K", kind_.gradient ? "false" : "true");
-  k.set("W_AT(g,cell,k)", kind_.gradient ? "(IDX(k) * H + (cell))" : "((IDX(g) * H + (cell)) * K + (k))");
-  k.set("SUM(g)", "sums[g]");
-  k.elements = std::max(k.elements, static_cast<uint64_t>(kind_.gates * r_.cells * r_.cells));
+  k.set("ROWS", rows);
+  k.set("COLUMNS", f.columns);
+  k.set("LANES", f.lanes);
+  k.set("CHUNKS", f.chunks);
+  k.set("CHUNK", f.chunk);
+  k.set("TILES", f.tiles);
+  k.set("SIZE", rows * std::max<int64_t>(260, f.chunk / 4));
+  k.set("LANE_OF(cell)", kind_.gradient ? "(cell) / 4" : "(cell)");
+  k.set("DOT(s,a,b)", "((((s) + (a).x * (b).x) + (a).y * (b).y) + (a).z * (b).z) + (a).w * (b).w");
+  k.set("SUM(g)", fmt::format("(({0}) == 0 ? sum.x : ({0}) == 1 ? sum.y : ({0}) == 2 ? sum.z : sum.w)",
+                              kind_.gradient ? "across % 4" : "g"));
+  k.registers = 128;
+  read_four(k);
+  k.elements = std::max(k.elements, static_cast<uint64_t>(f.tiles * f.chunks * 4096 * f.columns));
   std::vector<int> buffers = buffers_of(k);
-  Launch turn = dispatch(t_, std::move(k), static_cast<uint64_t>(tiles * ceil_div(r_.rows, 16)), buffers);
+  Launch turn = dispatch(t_, std::move(k), static_cast<uint64_t>(f.tiles * ceil_div(r_.rows, rows)), buffers);
   for (int64_t n = 0; n < turns_; ++n) add_turn(turn);
   finish_carried();
   return std::move(list_);
+}
+
+/// How recurrence_steps reads four weights and four numbers of the state.
+void Planned::read_four(Kernel& k) const {
+  Element e = element_of(r_.dtype);
+  if (size_of(e) == 4) {
+    k.set("RAW", "float4");
+    k.set("FETCH(i)", "packed4(i)");
+    k.set("WIDEN(r)", "(r)");
+  } else {
+    k.set("RAW", "uint2");
+    k.set("FETCH(i)",
+          t_.language->pointers ? "packed_words2(i)" : "UINT2(packed_word((i) * 2), packed_word((i) * 2 + 1))");
+    auto low = [&](const char* word) { return decode(e, fmt::format("((r).{} & 0xffffu)", word)); };
+    auto high = [&](const char* word) { return decode(e, fmt::format("((r).{} >> 16)", word)); };
+    k.set("WIDEN(r)", fmt::format("FLOAT4({}, {}, {}, {})", low("x"), high("x"), low("y"), high("y")));
+  }
+  if (depth_ % 4 == 0 && !folded_) return k.set("STATE4(i,k)", "state4((i) / 4)");
+  k.set("STATE4(i,k)",
+        "FLOAT4(state(i), (k) + 1 < K ? state((i) + 1) : 0.0f, (k) + 2 < K ? state((i) + 2) : 0.0f, "
+        "(k) + 3 < K ? state((i) + 3) : 0.0f)");
 }
 
 LaunchList Planned::products() && {

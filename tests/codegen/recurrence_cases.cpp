@@ -194,6 +194,7 @@ std::vector<Case> recurrence_cases() {
       all.push_back(in_place(gradient(r, 4), r, lstm_dx, 2, 7 + 2));
     }
     all.push_back(forward({DType::f32, 2, 0, 4, false, false, false, {}}, gates));
+    all.push_back(forward({DType::bf16, 2, 3, 260, false, false, false, {}}, gates));  // more than a group keeps of K
   }
   return all;
 }
