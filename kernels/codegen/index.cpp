@@ -7,6 +7,7 @@
 #include "core/base/status.h"
 #include "kernels/codegen/expression.h"
 #include "kernels/codegen/kernel.h"
+#include "kernels/codegen/lanes.h"
 
 namespace tutti::codegen {
 namespace {
@@ -81,6 +82,66 @@ LaunchList scatter_lists(const Target& t, DType type, int64_t outer, int64_t siz
   return list;
 }
 
+void replace_line(Kernel& k, const std::string& line, const std::string& by) {
+  k.body.replace(k.body.find(line), line.size(), by);
+}
+
+/// Sums over runs of sorted updates, of as many neighbours at once as the widest load has. PARTS: work-items per sum.
+Launch scatter_runs(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  constexpr int64_t parts = 8, long_list = 4;
+  bool divided = !t.exact && count >= long_list * size;
+  Element e = element_of(type);
+  Kernel k = portable(divided ? "scatter_parts" : "scatter_runs", {{"T", e}});
+  int64_t lanes = widest_lanes(t, size_of(e));
+  while (lanes > 1 && inner % lanes) lanes = lanes > 4 ? lanes / 2 : 1;
+  std::string load, store;
+  std::vector<std::string> loaded, sums;
+  for (int64_t l = 0; l < lanes; ++l) sums.push_back(fmt::format("s{}", l));
+  const Param &u = k.params[3], &y = k.params[4];
+  if (lanes > 1) {
+    load = load_lanes(t, u, "from", lanes, "w", loaded);
+    for (int64_t l = 0; l < lanes; ++l) load += fmt::format("    T u{} = {};\n", l, loaded[static_cast<size_t>(l)]);
+    store = store_lanes(t, y, "to", sums);
+  } else {
+    load = "    T u0 = u(from);\n";
+    store = "  y_set(to, s0);\n";
+  }
+  replace_line(k, "    LOAD\n", load);
+  replace_line(k, "  STORE\n", store);
+  int64_t items = outer * size * inner / lanes;
+  k.set("TOTAL", items);
+  k.set("BLOCKS", inner / lanes);
+  k.set("SIZE", size);
+  k.set("INNER", inner);
+  k.set("COUNT", count);
+  k.set("LANES", lanes);
+  set_sum(k, t, type);
+  k.elements = static_cast<uint64_t>(std::max(outer * size * inner, outer * count * inner));
+  constexpr int order = 3, first = 4, amount = 5;
+  if (!divided) return dispatch_items(t, std::move(k), items, {order, first, amount, 1, 2});
+  k.set("PARTS", parts);
+  return dispatch(t, std::move(k), static_cast<uint64_t>(ceil_div(items, 32)), {order, first, amount, 1, 2});
+}
+
+/// Updates of whole rows on a GPU: sorts them by row, stably, then every element sums the run of its row.
+LaunchList scatter_sorted(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  constexpr int order = 3, first = 4, amount = 5;
+  constexpr int64_t rows = 8;  // that a group places
+  LaunchList list = fill(t, DType::i32, size, 0);
+  list.scratch_bytes = {static_cast<uint64_t>(count) * 4, static_cast<uint64_t>(size) * 4,
+                        static_cast<uint64_t>(size) * 4};
+  list.launches[0].buffers = {amount};
+  Kernel sort = portable("scatter_sort");
+  sort.set("SIZE", size);
+  sort.set("COUNT", count);
+  sort.set("ROWS", rows);
+  sort.elements = static_cast<uint64_t>(std::max(size, count));
+  list.launches.push_back(
+      dispatch(t, std::move(sort), static_cast<uint64_t>(ceil_div(count, rows)), {0, order, first, amount}));
+  list.launches.push_back(scatter_runs(t, type, outer, size, inner, count));
+  return list;
+}
+
 }  // namespace
 
 LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count,
@@ -96,7 +157,11 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   int64_t rounds = std::max<int64_t>(1, static_cast<int64_t>(t.max_rounds) - 2);
   // Little work needs one launch: every element compares all indices.
   bool few = count <= rounds && total <= (1 << 18) / std::max<int64_t>(count, 1);
-  if (!along && !few && count > 0 && count <= rounds) return scatter_lists(t, type, outer, size, inner, count);
+  constexpr int64_t most_sorted = 1 << 15;  // each is compared with every other, and two counts share a word
+  bool groups = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
+  if (!along && !few && count > 0 && count <= rounds)
+    return groups && count <= most_sorted ? scatter_sorted(t, type, outer, size, inner, count)
+                                          : scatter_lists(t, type, outer, size, inner, count);
   // Comparing every index with every row is parallel but redundant; walking the indices per column is not.
   bool by_rows = few || (count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26))));
   bool narrow = is_narrow(type);

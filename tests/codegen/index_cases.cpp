@@ -240,6 +240,7 @@ std::vector<Case> index_cases() {
     all.push_back(scattered(t, 1, 10, 1, 70));
     all.push_back(scattered(t, 2, 12, 300, 200));
     all.push_back(scattered(t, 1, 1200, 256, 40));
+    all.push_back(scattered(t, 1, 5, 264, 210));
     all.push_back(scattered(t, 2, 3, 4, 6, true));
     all.push_back(scattered(t, 2, 12, 300, 200, true));
   }

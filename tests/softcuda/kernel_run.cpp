@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 
 #include "backends/cuda/build.h"
 #include "kernels/codegen/kernel.h"
@@ -53,6 +54,11 @@ void launch(const cuda::NvrtcApi& nvrtc, const std::string& architecture, Memory
   grid.launch = number;
   std::vector<int> places = d.buffers;
   if (changes.arguments) changes.arguments(source.entry, places);
+  if (!source.numbers.empty()) {
+    auto numbers = std::as_bytes(std::span(source.numbers));
+    buffers.add(std::vector<std::byte>(numbers.begin(), numbers.end()));
+    places.push_back(static_cast<int>(buffers.size()) - 1);
+  }
   for (int b : places) {
     uint64_t address = buffers.address(static_cast<size_t>(b));
     const auto* bytes = reinterpret_cast<const unsigned char*>(&address);
