@@ -233,9 +233,17 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
   Writer writer(target, exact);
   // Name of each instruction's result per lane; instructions without varying operands are computed once.
   std::vector<std::vector<std::string>> names(code.size());
+  std::vector<bool> rounded(code.size());  // to its 16-bit type: rounding it again changes nothing
   for (size_t k = 0; k < code.size(); ++k) {
     const TuttiInstr& i = code[k];
     auto t = static_cast<DType>(i.dtype);
+    bool rounds = (i.code == TUTTI_X_CAST || i.code == instr::round) && is_narrow(t);
+    if (rounds && rounded[i.a] && code[i.a].dtype == i.dtype) {
+      names[k] = names[i.a];
+      rounded[k] = true;
+      continue;
+    }
+    rounded[k] = rounds;
     if (i.code == TUTTI_X_INPUT) {
       names[k] = inputs[i.a];
       continue;

@@ -9,6 +9,7 @@
 #include "core/base/instr.h"
 #include "core/base/rounding.h"
 #include "core/base/status.h"
+#include "core/geometry/copy.h"
 #include "kernels/codegen/expression.h"
 #include "kernels/codegen/lanes.h"
 #include "kernels/codegen/reduce.h"
@@ -41,10 +42,10 @@ std::optional<Division> with_columns(const Target& t, Division d, int64_t rows, 
   return d;
 }
 
-/// The most work-items of a group with `tiles` values each in shared memory.
-int64_t most_items(const Target& t, size_t tiles) {
+/// The most work-items of a group with `tiles` values each in shared memory, up to `limit`.
+int64_t most_items(const Target& t, size_t tiles, int64_t limit = 256) {
   auto words = static_cast<int64_t>(t.local_bytes / (4 * tiles));
-  int64_t most = std::max<int64_t>(std::min<int64_t>({t.max_local, 256, words}), 1);
+  int64_t most = std::max<int64_t>(std::min<int64_t>({t.max_local, limit, words}), 1);
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
 }
 
@@ -99,6 +100,13 @@ std::optional<Division> division_of(const Target& t, const RowForm& form) {
   d.span = span_of(length, d.lanes, most);
   d.held = d.span * d.lanes >= length;
   if (columns) return with_columns(t, d, rows, length, most, folds);
+  if (!d.held) {
+    // With larger groups fewer rows are in work at once: what a row's later loops read is still in the cache.
+    constexpr int64_t very_long = 16384, together = 8;
+    if (length >= very_long) d.span = most_items(t, most_row_folds, 512);
+    int64_t apart = together / d.lanes;
+    if (length >= 2 * apart * d.span * d.lanes) d.apart = apart;
+  }
   place_side_by_side(d, rows, std::min<int64_t>(most, 128));
   return d;
 }
@@ -106,6 +114,34 @@ std::optional<Division> division_of(const Target& t, const RowForm& form) {
 RowCode::RowCode(const Target& t, const RowProgram& p) : t_(t), p_(p), names_(p.code.size()) {
   for (uint32_t i = 0; i < p.code.size(); ++i) place(i);
   mark_early();
+  merge_outer();
+}
+
+void RowCode::merge_outer() {
+  outer_ = p_.outer;
+  if (outer_.empty()) outer_ = {1};
+  Shape dense = strides_of(outer_);
+  std::vector<Shape*> all = {&dense};
+  for (const Operand& x : p_.in) {
+    strides_.emplace_back(x.strides.begin(), x.strides.end() - 1);
+    if (p_.outer.empty()) strides_.back() = {0};
+  }
+  for (Shape& s : strides_) all.push_back(&s);
+  merge_dimensions(outer_, all);
+}
+
+std::string RowCode::coordinates() const {
+  std::string text = outer_.size() > 1 ? "  idx rest = row;\n" : "";
+  for (size_t d = outer_.size(); d-- > 1;)
+    text += fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, outer_[d]);
+  return text + fmt::format("  idx c0 = {};\n", outer_.size() > 1 ? "rest" : "row");
+}
+
+std::string RowCode::base(uint32_t input) const {
+  std::string s = std::to_string(p_.in[input].offset);
+  for (size_t d = 0; d < outer_.size(); ++d)
+    if (int64_t stride = strides_[input][d]) s += fmt::format(" + c{} * {}", d, stride);
+  return s;
 }
 
 void RowCode::mark_early() {

@@ -28,6 +28,7 @@ struct Division {
   /// Groups that share a row, whose elements they take in turn. If several, each stage of folds is a kernel, which
   /// stores a partial result per group; the next one folds these.
   int64_t shares = 1;
+  int64_t apart = 1;  ///< if not held: such pieces of a row that a work-item loads before it computes with them
 };
 /// None if the target has no kernel.
 std::optional<Division> division_of(const Target& t, const RowForm& form);
@@ -73,6 +74,10 @@ class RowCode {
   std::string compute(const std::set<uint32_t>& wanted, const std::string& prefix);
   /// Computes and stores what follows from the column folds, which have names, for `lanes` columns from `x` on.
   std::string finish_columns(const Kernel& k, int64_t lanes);
+  /// Statements for c0 …: the coordinates of `row`.
+  std::string coordinates() const;
+  /// Where an input's first element of the row lies.
+  std::string base(uint32_t input) const;
 
   const Target& t_;
   const RowProgram& p_;
@@ -81,13 +86,17 @@ class RowCode {
   std::vector<bool> early_;  // whether elements or folds are computed with the instruction
   int last_ = 0;
   std::vector<std::vector<std::string>> names_;
+  std::vector<Shape> strides_;  // of each input over the rows' merged dimensions
 
  private:
   void place(uint32_t i);
   void mark_early();
+  void merge_outer();
   /// The INPUT instructions that instructions of Level::column read.
   std::set<uint32_t> column_reads() const;
   std::string constant(const TuttiInstr& x) const;
+
+  Shape outer_;  // dimensions of the rows, merged
 };
 
 /// Writes the kernel that folds the partial results of all column folds.

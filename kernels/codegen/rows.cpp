@@ -12,7 +12,6 @@
 #include "core/base/instr.h"
 #include "core/base/rounding.h"
 #include "core/base/status.h"
-#include "core/geometry/copy.h"
 #include "kernels/codegen/lanes.h"
 #include "kernels/codegen/row_code.h"
 
@@ -22,9 +21,7 @@ namespace {
 /// Writes the text of a row program's kernel.
 class RowWriter : RowCode {
  public:
-  RowWriter(const Target& t, const RowProgram& p, const Division& d, Kernel& k) : RowCode(t, p), d_(d), k_(k) {
-    merge_outer();
-  }
+  RowWriter(const Target& t, const RowProgram& p, const Division& d, Kernel& k) : RowCode(t, p), d_(d), k_(k) {}
 
   void write() {
     int64_t blocks = p_.rows() / d_.rows_per_group;
@@ -39,7 +36,7 @@ class RowWriter : RowCode {
       block = "block";
     }
     text_ += fmt::format("  idx row = {} * {} + LID(1);\n", block, d_.rows_per_group);
-    coordinates();
+    text_ += coordinates();
     load_scalars(false);
     if (d_.held)
       held();
@@ -60,7 +57,7 @@ class RowWriter : RowCode {
   void write(int stage) {
     text_ += fmt::format("  if (GROUP >= {}) return;\n  int me = LID(0);\n", p_.rows() * d_.shares);
     text_ += fmt::format("  idx row = GROUP / {0};\n  idx share = GROUP % {0};\n", d_.shares);
-    coordinates();
+    text_ += coordinates();
     load_scalars(false);
     looped(stage);
     if (stage == last_) finish_row("me == 0 && share == 0");
@@ -166,46 +163,28 @@ class RowWriter : RowCode {
     return d_.lanes > 1 ? store_lanes(t_, p, at, values) : fmt::format("  {}_set({}, {});\n", p.name, at, values[0]);
   }
 
-  void merge_outer() {
-    outer_ = p_.outer;
-    if (outer_.empty()) outer_ = {1};
-    Shape dense = strides_of(outer_);
-    std::vector<Shape*> all = {&dense};
-    for (const Operand& x : p_.in) {
-      strides_.emplace_back(x.strides.begin(), x.strides.end() - 1);
-      if (p_.outer.empty()) strides_.back() = {0};
-    }
-    for (Shape& s : strides_) all.push_back(&s);
-    merge_dimensions(outer_, all);
-  }
-
-  /// c0 …: the row's coordinates.
-  void coordinates() {
-    if (outer_.size() > 1) text_ += "  idx rest = row;\n";
-    for (size_t d = outer_.size(); d-- > 1;)
-      text_ += fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, outer_[d]);
-    text_ += fmt::format("  idx c0 = {};\n", outer_.size() > 1 ? "rest" : "row");
-  }
-
-  std::string base(uint32_t input) const {
-    std::string s = std::to_string(p_.in[input].offset);
-    for (size_t d = 0; d < outer_.size(); ++d)
-      if (int64_t stride = strides_[input][d]) s += fmt::format(" + c{} * {}", d, stride);
-    return s;
-  }
-
   void load_scalar(uint32_t i) {
     const Param& p = k_.params[p_.code[i].a];
     names_[i] = {fmt::format("s{}", i)};
     text_ += fmt::format("  {} s{} = {}({});\n", register_type(p.element), i, p.name, base(p_.code[i].a));
   }
 
+  /// Loads the elements from `x` on, in pieces `turn` apart.
+  void load(uint32_t i, const std::string& x, int64_t pieces, int64_t turn) {
+    std::vector<std::string> all;
+    for (int64_t n = 0; n < pieces; ++n) {
+      load(i, n ? fmt::format("({} + {})", x, n * turn) : x, n ? fmt::format("p{}_", n) : "");
+      all.insert(all.end(), names_[i].begin(), names_[i].end());
+    }
+    names_[i] = std::move(all);
+  }
+
   /// Loads the elements from `x` on.
-  void load(uint32_t i, const std::string& x) {
+  void load(uint32_t i, const std::string& x, const std::string& prefix = "") {
     uint32_t input = p_.code[i].a;
     const Param& p = k_.params[input];
     int64_t step = p_.in[input].strides.back();
-    std::string from = fmt::format("b{}", i), to = fmt::format("a{}", i);
+    std::string from = fmt::format("{}b{}", prefix, i), to = fmt::format("{}a{}", prefix, i);
     text_ += fmt::format("  idx {} = {} + {}{};\n", from, base(input), offset(x),
                          step == 1 ? "" : fmt::format(" * {}", step));
     names_[i].clear();
@@ -265,29 +244,43 @@ class RowWriter : RowCode {
       for (const TuttiInstr& x : p_.code)
         if (last && x.code == TUTTI_X_RESULT && level_[x.a] == Level::full) need(x.a, full, loaded);
       if (full.empty() && loaded.empty()) continue;
+      int64_t lanes = d_.lanes * d_.apart;
       for (uint32_t i : folds)
-        for (int64_t l = 0; l < d_.lanes; ++l) text_ += fmt::format("  {} q{}_{} = {};\n", type(i), i, l, init(i));
+        for (int64_t l = 0; l < lanes; ++l) text_ += fmt::format("  {} q{}_{} = {};\n", type(i), i, l, init(i));
       int64_t turn = d_.shares * d_.span * d_.lanes;
       std::string first = d_.shares > 1 ? fmt::format("(share * {} + me)", d_.span) : "me";
-      text_ += fmt::format("  for (idx x = {} * {}; x < {}; x += {}) {{\n", first, d_.lanes, p_.length, turn);
-      rounds_ += ceil_div(p_.length, turn) + 1;
-      for (uint32_t i : loaded) load(i, "x");
-      text_ += compute(full, fmt::format("v{}_", stage));
-      for (uint32_t i : folds) {
-        std::vector<std::string> values = lanes_of(p_.code[i].a, d_.lanes);
-        for (int64_t l = 0; l < d_.lanes; ++l)
-          text_ += fmt::format("  q{0}_{1} = COMBINE{0}(q{0}_{1}, {2});\n", i, l, values[static_cast<size_t>(l)]);
+      text_ += fmt::format("  {{\n  idx x = {} * {};\n", first, d_.lanes);
+      rounds_ += ceil_div(p_.length, turn) + 2;
+      for (int64_t pieces : {d_.apart, int64_t{1}}) {
+        text_ += pieces > 1
+                     ? fmt::format("  for (; x < {}; x += {}) {{\n", p_.length - (pieces - 1) * turn, pieces * turn)
+                     : fmt::format("  for (; x < {}; x += {}) {{\n", p_.length, turn);
+        turn_of(stage, pieces, turn, full, loaded, folds);
+        text_ += "  }\n";
+        if (d_.apart == 1) break;
       }
-      if (last) stores();
       text_ += "  }\n";
       for (uint32_t i : folds) {
         std::vector<std::string> parts;
-        for (int64_t l = 0; l < d_.lanes; ++l) parts.push_back(fmt::format("q{}_{}", i, l));
+        for (int64_t l = 0; l < lanes; ++l) parts.push_back(fmt::format("q{}_{}", i, l));
         text_ += fmt::format("  {} q{} = {};\n", type(i), i, combined(i, parts));
       }
       meet(stage);
       if (stage == only && !last) store_partials(stage, folds);
     }
+  }
+
+  /// What a loop over a row does with as many pieces of it, `turn` elements apart, from `x` on.
+  void turn_of(int stage, int64_t pieces, int64_t turn, const std::set<uint32_t>& full,
+               const std::set<uint32_t>& loaded, const std::vector<uint32_t>& folds) {
+    for (uint32_t i : loaded) load(i, "x", pieces, turn);
+    text_ += compute(full, fmt::format("v{}_", stage));
+    for (uint32_t i : folds) {
+      std::vector<std::string> values = lanes_of(p_.code[i].a, d_.lanes * pieces);
+      for (size_t l = 0; l < values.size(); ++l)
+        text_ += fmt::format("  q{0}_{1} = COMBINE{0}(q{0}_{1}, {2});\n", i, l, values[l]);
+    }
+    if (stage == last_) stores(pieces, turn);
   }
 
   /// Where the partial result of fold `n` of a stage lies.
@@ -365,23 +358,25 @@ class RowWriter : RowCode {
     for (uint32_t i : folds) text_ += fmt::format("  {0} r{1} = tile{1}[LOCAL - me];\n", type(i), i);
   }
 
-  /// Stores the results that have one element per element of the row.
-  void stores() {
+  /// Stores the results that have one element per element of the row, in pieces `turn` apart.
+  void stores(int64_t pieces = 1, int64_t turn = 0) {
     bool any = false;
     for (const TuttiInstr& x : p_.code) {
       if (x.code != TUTTI_X_RESULT || level_[x.a] != Level::full) continue;
       int64_t step = p_.segment ? p_.segment : p_.length;
       if (!any) text_ += fmt::format("  idx to = row * {} + {};\n", step, offset("x"));
       any = true;
-      text_ += stored(param(k_, "out", x.b), "to", lanes_of(x.a, d_.lanes));
+      std::vector<std::string> values = lanes_of(x.a, d_.lanes * pieces);
+      for (int64_t n = 0; n < pieces; ++n) {
+        auto from = values.begin() + n * d_.lanes;
+        text_ += stored(param(k_, "out", x.b), n ? fmt::format("to + {}", n * turn) : "to", {from, from + d_.lanes});
+      }
     }
   }
 
   Division d_;
   Kernel& k_;
   std::string text_;
-  Shape outer_;
-  std::vector<Shape> strides_;
   int64_t rounds_ = 0;
 };
 
