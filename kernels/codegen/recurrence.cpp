@@ -193,7 +193,14 @@ Kernel Planned::framed(const char* frame) const {
   k.params.insert(k.params.end(), cell.params.begin(), cell.params.end());
   for (auto& [name, none] : cell.values)
     if (!k.takes(name)) k.values.emplace_back(name, none);
-  k.body.replace(k.body.find("CELL\n"), 5, "\n" + cell.body);
+  const std::string product = "  PRODUCT\n";
+  size_t at = cell.body.find(product);
+  std::string loads = cell.body.substr(0, at), rest = cell.body.substr(at + product.size());
+  if (size_t first = k.body.find("LOADS\n"); first != std::string::npos)
+    k.body.replace(first, 6, "\n" + loads);
+  else
+    rest = loads + rest;
+  k.body.replace(k.body.find("CELL\n"), 5, "\n" + rest);
   const std::string forward = kind_.gradient ? fmt::format("({} - turn)", r_.steps - 1) : "turn";
   const std::string backward = kind_.gradient ? "turn" : fmt::format("({} - turn)", r_.steps - 1);
   k.set("N", r_.rows);
