@@ -39,13 +39,19 @@ LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int6
   int64_t total = outer * count * inner;
   if (total == 0) return {};
   fits_int("gather from an axis", size);
-  Kernel k = portable("gather", {{"T", raw_element(bytes)}});
+  uint64_t elements = static_cast<uint64_t>(std::max(total, outer * size * inner));
+  bool fours = !t.cpu_like && inner * static_cast<int64_t>(bytes) % 16 == 0;
+  if (fours) {
+    inner = inner * static_cast<int64_t>(bytes) / 16;
+    total = outer * count * inner;
+  }
+  Kernel k = fours ? portable("gather_fours") : portable("gather", {{"T", raw_element(bytes)}});
   k.set("TOTAL", total);
   k.set("SIZE", size);
   k.set("INNER", inner);
   k.set("COUNT", count);
-  k.elements = static_cast<uint64_t>(std::max(total, outer * size * inner));
-  return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
+  k.elements = elements;
+  return {{fours ? dispatch_items(t, std::move(k), total, {0, 1, 2}) : launch(t, std::move(k), total, {0, 1, 2})}, {}};
 }
 
 namespace {

@@ -219,6 +219,7 @@ std::vector<Case> index_cases() {
     all.push_back(gathered(t, 3, 4, 1, 1));
     all.push_back(gathered(t, 1, 4, 2, 0));
     all.push_back(gathered(t, 1, 70, 65, 129));
+    all.push_back(gathered(t, 2, 7, 16, 9));
   }
   for (DType t : {DType::f32, DType::u8, DType::i32, DType::f16, DType::boolean, DType::u32}) {
     all.push_back(padded(t, {2, 3}, {0, 1}, {0, 0}, {2, 1}, t == DType::f32 ? -1.5 : 3));
