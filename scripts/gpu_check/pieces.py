@@ -189,10 +189,11 @@ GELU_TRAINING = [
 GELU_TRACE = train("trace-gelu", "mlp", GELU + " --precision tf32", steps=20, env=TRACED)
 
 ATTENTION = ["bmm_tb:128x1024x1024x64", "bmm:128x1024x64x1024"]
+FUSED = [f"{op}:{shape}" for shape in ("1x12x1024x64", "8x6x256x64") for op in ("attention", "attention_grad")]
 CONV = ["conv2d:64x64x56x56x64x3", "conv2d_dx:64x64x56x56x64x3", "conv2d_dw:64x64x56x56x64x3"]
 RATES = [
     rates("f32", ["matmul:4096x4096x4096", *ATTENTION, *CONV, "add:16384x8192", "softmax:16384x4096", "adam:67108864"]),
-    rates("bf16", ["matmul:8192x8192x8192", *ATTENTION, *CONV]),
+    rates("bf16", ["matmul:8192x8192x8192", *ATTENTION, *FUSED, *CONV]),
     *[steps_of(f"steps-{precision}", "cuda", precision=precision) for precision in ("f32", "bf16", "tf32")],
 ]
 
@@ -232,7 +233,7 @@ FIRST = [
     Stage("traces", 25, [*[profile(model) for model in ZOO], *each_model(traces), GELU_TRACE]),
     Stage("rates", 35, RATES),
     Stage("zoo", 25, [zoo(precision, "gpt,gpt:gpt2,resnet18,vit,lstm") for precision in ("bf16", "f32")]),
-    Stage("torch", 40, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
+    Stage("torch", 40, [torch(precision, "mlp-1024,cnn-64", "graph", 40) for precision in ("f32", "bf16")]),
     Stage("other-apis", 35, [parity("vulkan"), parity("opencl")], at_once=16),
     Stage("sanitizer", 5, [WORKS]),
     Stage("sanitizers", 30, SANITIZERS, at_once=3),
