@@ -17,8 +17,10 @@ with PyTorch). build/gpu holds this program too, so that it also goes there alon
 
 parts; first and speed end after 9 minutes at the latest:
   first    versions, every library call and op in a process of its own, two training steps of every model in every mode,
-           rates, PyTorch beside them, Vulkan and OpenCL on the same card, compute-sanitizer, ncu
-  speed    the second call: PyTorch's modes in f32, bf16 and TF32, streams, longer runs that must give the same bits
+           exact numerics, rates, profiles of larger models, PyTorch beside them, Vulkan and OpenCL on the same card,
+           compute-sanitizer, ncu
+  speed    the second call: PyTorch's modes in f32, bf16 and TF32, larger models beside PyTorch, streams, longer runs that
+           must give the same bits, a report of each API for docs/results/devices
   all      both in turn, in 16 minutes
 
 Every piece has its own time limit. Of those that fail, some of each stage are run once more with the libraries' logs on;

@@ -253,15 +253,24 @@ def longer(model):
     return [train("long", model, steps=60, same=name), train("long-again", model, steps=60, same=name), lockstep(model, 20, 60)]
 
 
+
+
+def report(api):
+    """What docs/results/devices collects."""
+    command = f"{{tutti}} report-device --quick --device {{{api}}} --output {{logs}}/device-{api}.json"
+    return Piece(f"report-{api}", command, 120, {"TUTTI_PLUGINS": f"{api},reference"}, (api,), again=False)
+
+
 SPEED_ONLY = [
-    Stage("streams", 40, [steps_of(f"steps-streams-{n}", "cuda", {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
+    Stage("streams", 30, [steps_of(f"steps-streams-{n}", "cuda", {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
     Stage("torch-f32", 80, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
     Stage("torch-bf16", 75, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
     Stage("torch-tf32", 40, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
-    Stage("zoo-torch", 70, [zoo(precision, model, "-torch") for precision in ("bf16", "f32") for model in ("gpt:gpt2", "resnet18", "gpt")]),
+    Stage("zoo-torch", 60, [zoo(precision, model, "-torch") for precision in ("bf16", "f32") for model in ("gpt:gpt2", "resnet18", "gpt")]),
     Stage("steps", 35, [steps_of(f"steps-{api}", api) for api in ("vulkan", "opencl")]),
     Stage("fashion", 30, [fashion("cnn-3-epochs"), fashion("cnn-3-epochs-again")]),
-    Stage("longer", 60, each_model(longer)),
+    Stage("longer", 45, each_model(longer)),
+    Stage("reports", 35, [report(api) for api in ("cuda", "vulkan", "opencl")], at_once=3),
 ]
 
 ALWAYS = {stage.name for stage in MACHINE}  # the other stages rest on them
