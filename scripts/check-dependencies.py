@@ -52,6 +52,7 @@ MAY = {
     "sdk": GEOMETRY + ["kernels"],
     "backends": PLUGIN,
     "backends/reference": PLUGIN + ["graph"],  # the op records are the truth
+    "backends/onednn": PLUGIN + ["backends/cpu"],  # a library on the shared device
     "plugins": PLUGIN,
     "tests": None,  # anything
 }

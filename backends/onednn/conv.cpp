@@ -4,7 +4,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "backends/onednn/compute_in_f32.h"
+#include "backends/cpu/compute_in_f32.h"
 #include "backends/onednn/nonfinite_padding.h"
 #include "backends/onednn/pad_channels.h"
 #include "backends/onednn/repair.h"
@@ -28,7 +28,8 @@ Desc any(memory::data_type t, const Shape& dims) { return Desc(dims, t, memory::
 /// The current layout of an input if it is a oneDNN layout of that type and shape, else any.
 Desc present(const NodeView& c, size_t k, memory::data_type t, const Shape& shape) {
   Layout f = c.layout(k);
-  return !f.plain && f.desc.get_data_type() == t && f.desc.get_dims() == shape ? f.desc : any(t, shape);
+  Desc desc = f.plain ? Desc() : desc_of(f);
+  return !f.plain && desc.get_data_type() == t && desc.get_dims() == shape ? desc : any(t, shape);
 }
 
 /// What the descriptors of a convolution and its gradients depend on, but for the layouts.
@@ -45,7 +46,7 @@ struct Problem {
 Problem problem_of(const NodeView& c, const ConvGeometry& g, DType t) {
   const auto results = static_cast<double>(num_elements(g.result()));
   const double operations = 2.0 * results * static_cast<double>(g.depth() * g.h.kernel * g.w.kernel);
-  return {g, data_type(t), threads_for(operations, c.threads)};
+  return {g, data_type(t), cpu::threads_for(operations, c.threads)};
 }
 
 using Forward = dnnl::convolution_forward::primitive_desc;
@@ -128,10 +129,10 @@ bool empty(const ConvGeometry& g) {
 }
 
 MatchResult check_inputs(const NodeView& c, bool wide) {
-  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
-  if (MatchResult why = expect_counted(c); !why.empty()) return why;
+  if (MatchResult why = cpu::expect_inputs(c, 2); !why.empty()) return why;
+  if (MatchResult why = cpu::expect_counted(c); !why.empty()) return why;
   if (c.in(0).dtype != c.in(1).dtype) return "the inputs have different dtypes";
-  return wide ? mismatch_in_f32(c) : declines_dtype(c.in(0).dtype);
+  return wide ? cpu::mismatch_in_f32(c) : cpu::declines_dtype(c.in(0).dtype);
 }
 
 /// How an entry computes: directly, with one more channel of zeros, or in f32.
@@ -165,7 +166,7 @@ template <How how>
 MatchResult declines_forward(const NodeView& c) {
   if (MatchResult why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
   ConvGeometry g = geometry_of_forward(c);
-  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = cpu::expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
   if (how == How::pad_channels) {
     if (MatchResult why = declines_even(c, g, g.channels); !why.empty()) return why;
     g = even_forward(g);
@@ -200,7 +201,7 @@ KernelPtr forward_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
 
 KernelPtr make_forward(const NodeView& c, DType dtype) {
   ConvGeometry g = geometry_of_forward(c);
-  return empty(g) ? make_zero(c) : forward_of(c, g, dtype);
+  return empty(g) ? cpu::make_zero(c) : forward_of(c, g, dtype);
 }
 
 // ---- conv2d_dx: d, w
@@ -213,7 +214,7 @@ template <How how>
 MatchResult declines_dx(const NodeView& c) {
   if (MatchResult why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
   ConvGeometry g = geometry_of_dx(c);
-  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = cpu::expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   if (how == How::pad_channels) {
     if (MatchResult why = declines_even(c, g, g.filters); !why.empty()) return why;
     g = even_dx(g);
@@ -241,7 +242,7 @@ KernelPtr dx_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
 
 KernelPtr make_dx(const NodeView& c, DType dtype) {
   ConvGeometry g = geometry_of_dx(c);
-  return empty(g) ? make_zero(c) : dx_of(c, g, dtype);
+  return empty(g) ? cpu::make_zero(c) : dx_of(c, g, dtype);
 }
 
 // ---- conv2d_dw: x, d
@@ -251,14 +252,14 @@ MatchResult declines_dw(const NodeView& c) {
   if (MatchResult why = check_inputs(c, wide); !why.empty()) return why;
   const Attrs& a = c.node().attrs;
   ConvGeometry g = conv_geometry(c.in(0).shape, a.ints("shape"), c.in(1).shape, a);
-  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = cpu::expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
   return declines_primitive(dtype, [&] { return free_backward_weights(problem_of(c, g, dtype)); });
 }
 
 KernelPtr make_dw(const NodeView& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.out(0).shape, c.node().attrs);
-  if (empty(g)) return make_zero(c);
+  if (empty(g)) return cpu::make_zero(c);
   const Problem p = problem_of(c, g, dtype);
   ThreadScope scope(p.threads);
   const Desc x = present(c, 0, p.t, g.images()), d = present(c, 1, p.t, g.result());
@@ -301,8 +302,8 @@ KernelPtr as_is(const NodeView& c) {
 template <KernelPtr (*make)(const NodeView&, DType)>
 KernelPtr in_f32(const NodeView& c) {
   if (num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0 || num_elements(c.in(1).shape) == 0)
-    return make_zero(c);
-  return make_in_f32(c, make(c, DType::f32));
+    return cpu::make_zero(c);
+  return cpu::make_in_f32(c, make(c, DType::f32));
 }
 
 const Entry entries[] = {

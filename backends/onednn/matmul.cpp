@@ -1,11 +1,11 @@
 // matmul with oneDNN on row-major memory: transposes are strides, batch dimensions of size 1 broadcast.
 #include <fmt/format.h>
 
-#include <numeric>
+#include <algorithm>
 
-#include "backends/onednn/compute_in_f32.h"
+#include "backends/cpu/compute_in_f32.h"
+#include "backends/cpu/product.h"
 #include "backends/onednn/repair.h"
-#include "kernels/cpu/exact.h"
 
 namespace tutti::onednn {
 namespace {
@@ -25,19 +25,9 @@ Desc operand(memory::data_type t, const Shape& shape, bool transposed, size_t ra
 }
 
 MatchResult check_shapes(const NodeView& c) {
-  if (MatchResult why = expect_inputs(c, 2); !why.empty()) return why;
-  if (MatchResult why = expect_counted(c); !why.empty()) return why;
-  const Shape &a = c.in(0).shape, &b = c.in(1).shape;
-  if (a.size() < 2 || b.size() < 2 || c.in(0).dtype != c.in(1).dtype)
-    return "the operands must have rank 2 or more and the same dtype";
-  size_t ra = a.size(), rb = b.size();
-  bool ta = c.node().attrs.i("ta") != 0, tb = c.node().attrs.i("tb") != 0;
-  if (a[ra - (ta ? 2 : 1)] != b[rb - (tb ? 1 : 2)]) return "the inner dimensions differ";
-  Shape y = broadcast_shapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-  y.push_back(a[ra - (ta ? 1 : 2)]);
-  y.push_back(b[rb - (tb ? 2 : 1)]);
-  if (y.size() > DNNL_MAX_NDIMS) return fmt::format("rank {} is not supported", y.size());
-  return expect_result(c, 0, {c.in(0).dtype, y});
+  if (MatchResult why = cpu::expect_product(c); !why.empty()) return why;
+  size_t rank = std::max(c.in(0).shape.size(), c.in(1).shape.size());
+  return rank > DNNL_MAX_NDIMS ? fmt::format("rank {} is not supported", rank) : "";
 }
 
 ProductDescs describe(const NodeView& c, memory::data_type t) {
@@ -67,7 +57,7 @@ dnnl::matmul::primitive_desc primitive_of(const ProductDescs& p, bool allow_empt
 bool empty(const NodeView& c) { return num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0; }
 
 MatchResult declines(const NodeView& c) {
-  if (MatchResult why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (MatchResult why = cpu::declines_dtype(c.in(0).dtype); !why.empty()) return why;
   if (MatchResult why = check_shapes(c); !why.empty()) return why;
   if (!c.wants(0) || empty(c)) return "";
   return declines_primitive(c.in(0).dtype, [&] { return primitive_of(describe(c, data_type(c.in(0).dtype)), true); });
@@ -76,7 +66,7 @@ MatchResult declines(const NodeView& c) {
 KernelPtr make_product(const NodeView& c, DType t) {
   ProductDescs p = describe(c, data_type(t));
   double operations = 2.0 * static_cast<double>(num_elements(p.y.get_dims())) * static_cast<double>(p.terms());
-  int used = threads_for(operations, c.threads);
+  int used = cpu::threads_for(operations, c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(t, primitive_of(p, false));
   std::vector<PrimitiveKernel::Argument> arguments = {
@@ -90,45 +80,24 @@ KernelPtr make_product(const NodeView& c, DType t) {
 }
 
 KernelPtr make(const NodeView& c) {
-  if (empty(c)) return make_zero(c);
+  if (empty(c)) return cpu::make_zero(c);
   return make_product(c, c.in(0).dtype);
 }
 
 // ---- in f32
 
 MatchResult declines_wide(const NodeView& c) {
-  if (MatchResult why = mismatch_in_f32(c); !why.empty()) return why;
+  if (MatchResult why = cpu::mismatch_in_f32(c); !why.empty()) return why;
   return check_shapes(c);
 }
 
 KernelPtr make_wide(const NodeView& c) {
-  if (empty(c)) return make_zero(c);
-  return make_in_f32(c, make_product(c, DType::f32));
-}
-
-// ---- exact numerics
-
-MatchResult declines_exact(const NodeView& c) {
-  if (c.program.numerics != TUTTI_EXACT) return "for exact numerics only";
-  if (c.in(0).dtype != DType::f32) return "dtype " + std::string(name(c.in(0).dtype));
-  return check_shapes(c);
-}
-
-KernelPtr make_exact(const NodeView& c) {
-  const Attrs& a = c.node().attrs;
-  kernels::ExactProduct product(c.in(0).shape, c.in(1).shape, a.i("ta") != 0, a.i("tb") != 0);
-  return std::make_unique<FunctionKernel>(
-      c,
-      [product, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
-        product.run(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]), static_cast<float*>(out[0]),
-                    scratch, threads);
-      },
-      product.scratch_bytes());
+  if (empty(c)) return cpu::make_zero(c);
+  return cpu::make_in_f32(c, make_product(c, DType::f32));
 }
 
 const Entry entries[] = {{"onednn matmul", "matmul", declines, make, {.bias = true}},
-                         {"onednn matmul in f32", "matmul", declines_wide, make_wide},
-                         {"kernels exact matmul", "matmul", declines_exact, make_exact, {.exact = true}}};
+                         {"onednn matmul in f32", "matmul", declines_wide, make_wide}};
 
 }  // namespace
 

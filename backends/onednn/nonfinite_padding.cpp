@@ -18,8 +18,8 @@ class WithOutside : public Kernel {
         weights_(op == "conv2d_dw"),
         g_(g),
         conv_(std::move(conv)),
-        other_(conv_->in[1].desc, dtype),
-        result_(conv_->out[0].desc, dtype),
+        other_(desc_of(conv_->in[1]), dtype),
+        result_(desc_of(conv_->out[0]), dtype),
         blind_(g.h.blind() || g.w.blind()) {
     in = conv_->in;
     out = conv_->out;

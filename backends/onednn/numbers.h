@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "backends/onednn/layout.h"
+#include "backends/onednn/desc.h"
 #include "core/base/dtype.h"
 
 namespace tutti::onednn {

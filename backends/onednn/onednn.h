@@ -1,10 +1,13 @@
-// The CPU plugin, with oneDNN and the kernels of this project.
+// The CPU plugin with oneDNN's primitives.
 #pragma once
+#include "backends/cpu/library.h"
 #include "sdk/plugin.h"
 
 namespace tutti::onednn {
 
-/// One device: this machine's CPU. Session option "threads": an integer >= 1 (default: one per core).
+/// oneDNN's kernels, for the device of backends/cpu.
+const cpu::Library& library();
+
 sdk::Plugin* make_plugin();
 
 }  // namespace tutti::onednn

@@ -22,8 +22,8 @@ struct Side {
     to = num_bytes(padded) / static_cast<size_t>(outer);
     copy = aligned(num_bytes(padded));
     if (layout == plain_layout(padded)) return;
-    reorder = make_reorder(padded, plain_layout(padded), layout, threads);
-    wanted = aligned(layout_bytes(layout, padded));
+    reorder = cpu::make_reorder(padded, plain_layout(padded), layout, threads);
+    wanted = aligned(cpu::layout_bytes(layout, padded));
   }
 };
 

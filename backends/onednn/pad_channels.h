@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "backends/onednn/kernel.h"
+#include "backends/onednn/primitive.h"
 
 namespace tutti::onednn {
 

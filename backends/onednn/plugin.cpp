@@ -1,32 +1,13 @@
 #include <fmt/format.h>
 #include <dnnl.hpp>
 
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <string_view>
-
+#include "backends/cpu/device.h"
 #include "backends/onednn/onednn.h"
-#include "backends/onednn/session.h"
-#include "core/base/cpus.h"
-#include "core/base/text.h"
-#include "kernels/cpu/isa_kernels.h"
-#include "kernels/cpu/team.h"
-#include "sdk/shortage.h"
+#include "backends/onednn/openmp.h"
+#include "backends/onednn/primitive.h"
 
 namespace tutti::onednn {
 namespace {
-
-/// The processor's name from /proc/cpuinfo.
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (!line.starts_with("model name")) continue;
-    size_t at = line.find(':');
-    if (at != std::string::npos && at + 2 < line.size()) return line.substr(at + 2);
-  }
-  return "CPU";
-}
 
 const char* isa_name() {
   switch (dnnl::get_effective_cpu_isa()) {
@@ -45,41 +26,37 @@ const char* isa_name() {
   }
 }
 
-class OnednnPlugin : public sdk::Plugin {
- public:
-  const char* name() const override { return "onednn"; }
-  const char* version() const override { return TUTTI_VERSION; }
-  bool profiles() const override { return true; }
-  bool reports_ready() const override { return true; }
-  bool exchanges() const override { return true; }
+std::string driver() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{} ({})", v->major, v->minor, v->patch, isa_name());
+}
 
-  std::vector<sdk::Device> devices() override {
-    const dnnl_version_t* v = dnnl_version();
-    sdk::Device d;
-    d.name = cpu_name();
-    d.driver = fmt::format("oneDNN {}.{}.{} ({})", v->major, v->minor, v->patch, isa_name());
-    d.kind = TUTTI_CPU;
-    sdk::take_host_memory(d);
-    return {d};
-  }
+/// oneDNN's primitives, before the kernels of kernels/.
+Choice choose(const NodeView& c) {
+  static const cpu::KernelList list("onednn", {matmul_entries(), conv_entries(), pool_entries(), recurrent_entries()});
+  return list.choose(c);
+}
 
-  std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
-    if (device != 0) throw invalid(fmt::format("onednn: no device {}", device), "its one device is 0");
-    int threads = default_threads();
-    for (const auto& [key, value] : options) {
-      if (key != "threads")
-        throw invalid(fmt::format("onednn: unknown option '{}'", key), "the valid option is: threads");
-      threads = parse_number<int>(value).value_or(0);
-      if (threads < 1 || threads > most_threads)
-        throw invalid(fmt::format("onednn: option threads is '{}'", value),
-                      fmt::format("use an integer from 1 to {}", most_threads));
-    }
-    return make_session(std::min(threads, kernels::thread_limit()), host_);
-  }
-};
+KernelPtr make(const Entry& entry, const NodeView& c) try { return entry.make(c); } catch (const dnnl::error& e) {
+  throw sdk::NodeError(c.number, e.status == dnnl_out_of_memory ? Code::no_memory : Code::compile,
+                       fmt::format("{}: oneDNN: {}", entry.name, e.what()), "use a smaller batch or model");
+}
 
 }  // namespace
 
-sdk::Plugin* make_plugin() { return new OnednnPlugin; }
+const cpu::Library& library() {
+  static constexpr cpu::Library one = {
+      .name = "onednn",
+      .driver = driver,
+      .choose = choose,
+      .make = make,
+      .enter = [](int threads) { OpenMp::get().set_threads(threads); },
+      .leave = [] {},
+      .foreign_threads = [] { return OpenMp::get().why_not_ours(); },
+  };
+  return one;
+}
+
+sdk::Plugin* make_plugin() { return cpu::make_plugin(library()); }
 
 }  // namespace tutti::onednn

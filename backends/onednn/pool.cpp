@@ -2,8 +2,8 @@
 // in oneDNN's workspace.
 #include <fmt/format.h>
 
+#include "backends/cpu/compute_in_f32.h"
 #include "backends/onednn/channels.h"
-#include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/window.h"
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/pool.h"
@@ -20,7 +20,7 @@ using Backward = dnnl::pooling_backward::primitive_desc;
 constexpr double element_cost = 64;
 
 int threads_of(const WindowGeometry& g, int threads) {
-  return threads_for(static_cast<double>(num_elements(g.images())) * element_cost, threads);
+  return cpu::threads_for(static_cast<double>(num_elements(g.images())) * element_cost, threads);
 }
 
 memory::dims kernel(const WindowGeometry& g) { return {g.h.kernel, g.w.kernel}; }
@@ -34,7 +34,8 @@ dnnl::algorithm algorithm_of(const NodeView& c) {
 /// An input's layout if oneDNN chose it, else row-major.
 Desc present(const NodeView& c, size_t k, memory::data_type t) {
   Layout f = c.layout(k);
-  return !f.plain && f.desc.get_data_type() == t ? f.desc : plain_desc(t, c.in(k).shape);
+  Desc desc = f.plain ? Desc() : desc_of(f);
+  return !f.plain && desc.get_data_type() == t ? desc : plain_desc(t, c.in(k).shape);
 }
 
 Forward forward(const NodeView& c, const WindowGeometry& g, const Desc& x, prop_kind kind, bool allow_empty) {
@@ -53,11 +54,11 @@ bool empty(const WindowGeometry& g) { return num_elements(g.images()) == 0 || nu
 // ---- max_pool2d: x; y, index (i32) · avg_pool2d: x; y
 
 MatchResult declines_forward(const NodeView& c) {
-  if (MatchResult why = expect_inputs(c, 1); !why.empty()) return why;
-  if (MatchResult why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (MatchResult why = cpu::expect_inputs(c, 1); !why.empty()) return why;
+  if (MatchResult why = cpu::declines_dtype(c.in(0).dtype); !why.empty()) return why;
   WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
-  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.pooled()}); !why.empty()) return why;
-  if (MatchResult why = expect_result(c, 1, {DType::i32, g.pooled()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = cpu::expect_result(c, 0, {c.in(0).dtype, g.pooled()}); !why.empty()) return why;
+  if (MatchResult why = cpu::expect_result(c, 1, {DType::i32, g.pooled()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
     return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.images()), prop_kind::forward_training, true);
   });
@@ -88,12 +89,12 @@ KernelPtr make_forward(const NodeView& c) {
 
 MatchResult declines_backward(const NodeView& c) {
   bool max = c.node().op == "max_pool2d_dx";
-  if (MatchResult why = expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
-  if (MatchResult why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (MatchResult why = cpu::expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
+  if (MatchResult why = cpu::declines_dtype(c.in(0).dtype); !why.empty()) return why;
   WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
   if (c.in(0).shape != g.pooled() || (max && c.in(1) != TensorType{DType::i32, g.pooled()}))
     return fmt::format("the output gradient is {}, expected shape {}", to_string(c.in(0)), to_string(g.pooled()));
-  if (MatchResult why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
+  if (MatchResult why = cpu::expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
     Desc x = plain_desc(data_type(c.in(0).dtype), g.images());
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
@@ -108,8 +109,8 @@ Desc matching(const NodeView& c, const WindowGeometry& g, memory::data_type t) {
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
     if (!hint) continue;
     bool fits = c.node().inputs.size() == 2 && !c.layout(1).plain
-                    ? hint.workspace_desc() == c.layout(1).desc
-                    : !c.layout(0).plain && hint.dst_desc() == c.layout(0).desc;
+                    ? hint.workspace_desc() == desc_of(c.layout(1))
+                    : !c.layout(0).plain && hint.dst_desc() == desc_of(c.layout(0));
     if (fits && backward(c, g, x, hint, true)) return x;
   }
   return plain_desc(t, g.images());
@@ -117,7 +118,7 @@ Desc matching(const NodeView& c, const WindowGeometry& g, memory::data_type t) {
 
 KernelPtr make_backward(const NodeView& c) {
   WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
-  if (empty(g)) return make_zero(c);
+  if (empty(g)) return cpu::make_zero(c);
   auto t = data_type(c.in(0).dtype);
   int used = threads_of(g, c.threads);
   ThreadScope scope(used);
@@ -141,7 +142,7 @@ KernelPtr make_backward(const NodeView& c) {
 MatchResult declines_own(const NodeView& c) {
   bool gradient = c.node().op == "max_pool2d_dx";
   if (c.node().inputs.empty()) return "no input";
-  if (c.in(0).dtype != DType::f32 && (gradient || !mismatch_in_f32(c).empty())) return "only f32 is supported";
+  if (c.in(0).dtype != DType::f32 && (gradient || !cpu::mismatch_in_f32(c).empty())) return "only f32 is supported";
   WindowGeometry g = pool_geometry(gradient ? c.node().attrs.ints("shape") : c.in(0).shape, c.node().attrs);
   if (g.taps() > 256) return "windows of more than 256 elements are not supported";
   return gradient ? declines_backward(c) : declines_forward(c);
@@ -192,7 +193,7 @@ KernelPtr make_own_gradient(const NodeView& c) {
   Channels layout{memory::format_tag::nhwc, g.channels};
   if (!channels_of(c, 1, layout)) channels_of(c, 0, layout);
   bool nothing = empty(g);
-  if (nothing) return make_zero(c);
+  if (nothing) return cpu::make_zero(c);
   auto kernel =
       std::make_unique<FunctionKernel>(c, [=, threads = c.threads](void* const* in, void* const* out, std::byte*) {
         kernels::max_pool_dx(static_cast<const float*>(in[0]), static_cast<const uint8_t*>(in[1]),

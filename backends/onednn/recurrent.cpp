@@ -184,7 +184,7 @@ MatchResult declines(const NodeView& c) {
   if (c.in(1) != c.in(0) || c.in(2).shape != Shape{4 * state[1], state[1]})
     return "the type of c0 or w_hh does not match";
   for (auto [k, want] : {std::pair(0, steps), std::pair(1, c.in(0)), std::pair(2, gates), std::pair(3, cells)})
-    if (MatchResult why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+    if (MatchResult why = cpu::expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 4, 3, false).product != nullptr; });
 }
 
@@ -228,7 +228,7 @@ MatchResult declines_grad(const NodeView& c) {
   if (c.in(5) != c.in(0) || c.in(3) != cells || c.in(4) != steps || c.in(1).shape != Shape{4 * state[1], state[1]})
     return "the type of an input does not match";
   for (auto [k, want] : {std::pair(0, c.in(0)), std::pair(1, c.in(0)), std::pair(2, dz)})
-    if (MatchResult why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+    if (MatchResult why = cpu::expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 6, 2, true).product != nullptr; });
 }
 

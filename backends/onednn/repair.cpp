@@ -111,15 +111,15 @@ class RepairedConv : public Repaired {
  public:
   RepairedConv(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype, int threads)
       : Repaired(std::move(conv), dtype, threads), g_(g) {
-    for (const Layout& f : in) read(f.desc);
+    for (const Layout& f : in) read(desc_of(f));
     auto by = [&](double (RepairedConv::*value)(const Shape&) const) {
       return [this, value](const Shape& index) { return (this->*value)(index); };
     };
-    if (op == "conv2d") judge(out[0].desc, by(&RepairedConv::forward));
-    if (op == "conv2d_dx") judge(out[0].desc, by(&RepairedConv::dx));
+    if (op == "conv2d") judge(desc_of(out[0]), by(&RepairedConv::forward));
+    if (op == "conv2d_dx") judge(desc_of(out[0]), by(&RepairedConv::dx));
     if (op == "conv2d_dw") {
-      judge(out[0].desc, by(&RepairedConv::dw));
-      if (out.size() > 1) judge(out[1].desc, by(&RepairedConv::sum_of_cotangent));
+      judge(desc_of(out[0]), by(&RepairedConv::dw));
+      if (out.size() > 1) judge(desc_of(out[1]), by(&RepairedConv::sum_of_cotangent));
     }
   }
 

@@ -1,6 +1,6 @@
 // Window parameters for oneDNN, (height, width) each.
 #pragma once
-#include "backends/onednn/kernel.h"
+#include "backends/onednn/primitive.h"
 #include "core/geometry/conv.h"
 
 namespace tutti::onednn {

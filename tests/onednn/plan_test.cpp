@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "backends/onednn/compiler.h"
+#include "backends/cpu/compiler.h"
+#include "backends/onednn/onednn.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/lower/group.h"
 #include "graph/lower/lower.h"
@@ -12,16 +13,16 @@
 namespace tutti {
 namespace {
 
-onednn::Plan plan(const Graph& g) {
+cpu::Plan plan(const Graph& g) {
   Grouped grouped = group(g);
   Lowered lowered(grouped.graph, grouped.groups);
-  onednn::ChoiceCache choices(onednn::choose_kernel);
-  return onednn::compile(sdk::Program::parse(lowered.program()), 2, choices, {});
+  cpu::ChoiceCache choices(onednn::library().choose);
+  return cpu::compile(onednn::library(), sdk::Program::parse(lowered.program()), 2, choices, {});
 }
 
-int64_t count(const onednn::Plan& plan, const std::string& name) {
+int64_t count(const cpu::Plan& plan, const std::string& name) {
   return std::count_if(plan.steps.begin(), plan.steps.end(),
-                       [&](const onednn::Step& s) { return s.name.find(name) != std::string::npos; });
+                       [&](const cpu::Step& s) { return s.name.find(name) != std::string::npos; });
 }
 
 /// A gradient through a convolution, a normalisation and relu6.
@@ -36,16 +37,16 @@ Graph normalised() {
 
 /// relu6 is done by the normalisation; its gradient takes the result, so that it is one pass and no mask is kept.
 TEST(OnednnPlan, Relu6RunsWithTheNormalisationAndItsGradientIsOnePass) {
-  onednn::Plan p = plan(normalised());
+  cpu::Plan p = plan(normalised());
   EXPECT_EQ(count(p, "batch_norm + 1"), 1);
   EXPECT_EQ(count(p, "elementwise: hardtanh"), 0);
   EXPECT_EQ(count(p, "elementwise: less_equal + 3"), 1);
 }
 
 TEST(OnednnPlan, ANormalisationsGradientIsWrittenOverTheCotangent) {
-  onednn::Plan p = plan(normalised());
+  cpu::Plan p = plan(normalised());
   ASSERT_EQ(count(p, "batch_norm_dx"), 1);
-  for (const onednn::Step& s : p.steps)
+  for (const cpu::Step& s : p.steps)
     if (s.name.find("batch_norm_dx") != std::string::npos) {
       EXPECT_EQ(s.out[0], s.in[0]);
     }
@@ -59,10 +60,10 @@ TEST(OnednnPlan, ACotangentThatIsStillReadIsKept) {
   Values d = gradients(sum(y * y), {x, z});
   g.set_state("dx", d[0]);
   g.set_state("dz", d[1] * 2);
-  onednn::Plan p = plan(g);
+  cpu::Plan p = plan(g);
   ASSERT_EQ(count(p, "batch_norm_dx"), 2);
-  std::vector<const onednn::Step*> steps;
-  for (const onednn::Step& s : p.steps)
+  std::vector<const cpu::Step*> steps;
+  for (const cpu::Step& s : p.steps)
     if (s.name.find("batch_norm_dx") != std::string::npos) steps.push_back(&s);
   ASSERT_EQ(steps[0]->in[0], steps[1]->in[0]);  // one cotangent
   EXPECT_NE(steps[0]->out[0], steps[0]->in[0]);

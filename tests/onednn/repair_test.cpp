@@ -10,8 +10,9 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/session.h"
 #include "backends/onednn/numbers.h"
-#include "backends/onednn/session.h"
+#include "backends/onednn/onednn.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/eval.h"
 #include "graph/lower/group.h"
@@ -48,7 +49,7 @@ class Left : public Kernel {
   }
   void run() override {
     for (size_t k = 0; k < out.size(); ++k)
-      for (size_t i = 0; i < out[k].desc.get_size() / size_of(type_); ++i) store_element(type_, to_[k], i, left_);
+      for (size_t i = 0; i < desc_of(out[k]).get_size() / size_of(type_); ++i) store_element(type_, to_[k], i, left_);
   }
 
  private:
@@ -97,11 +98,11 @@ std::vector<double> repaired(const std::string& op, const ConvGeometry& g, DType
   Shape dims = g.weights();
   if (g.groups > 1) dims = {g.groups, g.filters_per_group(), g.depth(), g.h.kernel, g.w.kernel};
   Desc w = plain_desc(type, dims);
-  auto layout = [](const Desc& d) { return Layout{false, d}; };
+  auto layout = [&](const Desc& d) { return layout_of(d, {t, d.get_dims()}); };
   std::vector<Layout> in = {layout(op == "conv2d_dx" ? y : x), layout(op == "conv2d_dw" ? y : w)};
   std::vector<Layout> out = {layout(op == "conv2d" ? y : op == "conv2d_dx" ? x : w)};
   KernelPtr kernel = with_repair(op, g, std::make_unique<Left>(in, out, t, left), t, 2);
-  Memory first(in[0].desc, t), second(in[1].desc, t), result(out[0].desc, t);
+  Memory first(desc_of(in[0]), t), second(desc_of(in[1]), t), result(desc_of(out[0]), t);
   first.put(a);
   second.put(b);
   void *from[] = {first.bytes.data(), second.bytes.data()}, *to[] = {result.bytes.data()};
@@ -175,7 +176,7 @@ std::map<std::string, std::vector<float>> run(const Graph& g, const std::map<std
   sdk::Program program = sdk::Program::parse(lowered.program());
   std::vector<uint32_t> fed = program.feeds();
   std::vector<void*> feeds(fed.size());
-  auto session = make_session(2, sdk::Host());
+  auto session = cpu::make_session(library(), 2, sdk::Host());
   auto run = session->compile(program, {});
   run->prepare();
   run->stage(feeds);

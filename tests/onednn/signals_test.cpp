@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/onednn/session.h"
+#include "backends/cpu/session.h"
+#include "backends/onednn/onednn.h"
 #include "graph/lower/group.h"
 #include "graph/lower/lower.h"
 #include "graph/ops.h"
@@ -68,7 +69,7 @@ TEST(Signals, InterruptNoStepOffItsStack) {
   Lowered lowered(grouped.graph, grouped.groups);
   sdk::Program program = sdk::Program::parse(lowered.program());
   std::vector<void*> feeds(program.feeds().size());
-  auto session = make_session(2, sdk::Host());
+  auto session = cpu::make_session(library(), 2, sdk::Host());
   auto run = session->compile(program, {});
   run->prepare();
   run->stage(feeds);

@@ -39,6 +39,7 @@ class CheckDependencies(unittest.TestCase):
             ("backends/onednn/a.cpp", '"graph/ops.h"'),
             ("backends/onednn/a.cpp", '"core/runtime/session.h"'),
             ("backends/onednn/a.cpp", '"backends/reference/reference.h"'),
+            ("backends/cpu/a.cpp", '"backends/onednn/b.h"'),
             ("backends/reference/a.cpp", '"train/run/trainer.h"'),
             ("backends/reference/a.cpp", '"graph/lower/lower.h"'),
             ("plugins/onednn/a.cpp", '"backends/reference/reference.h"'),

@@ -1,11 +1,11 @@
 // Products with quantised weights with the kernels in kernels/: for few rows, where reading the weights dominates.
 #include <fmt/format.h>
 
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 #include "core/geometry/quantized.h"
 #include "kernels/cpu/quantized.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 MatchResult declines(const NodeView& c) {
@@ -44,4 +44,4 @@ const Entry entries[] = {{"kernels quantised product", "quantized_matmul", decli
 
 std::span<const Entry> quantized_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -1,11 +1,11 @@
-#include "backends/onednn/elementwise.h"
+#include "backends/cpu/elementwise.h"
 
 #include <algorithm>
 
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/isa_kernels.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 class PassKernel : public Kernel {
@@ -43,11 +43,8 @@ Layout choose_layout(const sdk::Program& program, const sdk::Fusion& f, const Pa
     size_t bytes = num_bytes(t);
     // Layouts with equal loops count as the same, whatever their dtype.
     auto same = [&](const auto& vote) {
-      Physical other;
       if (vote.first.plain || layout.plain) return vote.first.plain == layout.plain;
-      return vote.first.desc.get_strides() == layout.desc.get_strides() &&
-             vote.first.desc.get_inner_blks() == layout.desc.get_inner_blks() &&
-             vote.first.desc.get_inner_idxs() == layout.desc.get_inner_idxs();
+      return vote.first.form->same_order(*layout.form);
     };
     auto it = std::find_if(votes.begin(), votes.end(), same);
     if (it == votes.end())
@@ -56,7 +53,7 @@ Layout choose_layout(const sdk::Program& program, const sdk::Fusion& f, const Pa
       it->second += bytes;
   }
   if (votes.empty()) return plain;
-  // In a tie, oneDNN's layout: its readers are usually convolutions, which would have to convert a row-major one.
+  // In a tie, the library's layout: its readers are usually convolutions, which would have to convert a row-major one.
   auto fewer = [](const auto& a, const auto& b) {
     return std::pair(a.second, !a.first.plain) < std::pair(b.second, !b.first.plain);
   };
@@ -98,7 +95,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
       const TensorType& t = program.type(v);
       if (t.shape != shape) continue;
       fits &= layout.plain || !layout_as(layout, t).plain;
-      if (layout.plain || layout.desc.get_data_type() == data_type(t.dtype)) any_type = t;
+      if (layout.plain || layout.form->stores(t.dtype)) any_type = t;
     }
   if (!fits) layout = Layout{};
   Physical loops;
@@ -112,7 +109,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
   std::vector<uint32_t> memories;
   for (uint32_t v : f.inputs) {
     const TensorType& t = program.type(v);
-    in.push_back(t.shape == shape ? layout_as(layout, t) : plain_layout(t));
+    in.push_back(t.shape == shape ? layout_as(layout, t) : Layout{});
     operands.push_back({t.dtype, t.shape == shape ? dense : strides_in(loops, broadcast_strides(t.shape, shape))});
     memories.push_back(site.memory(v, in.back()));
     bool whole = num_elements(t.shape) == num_elements(shape) && operands.back().strides == dense;
@@ -169,4 +166,4 @@ const Entry entries[] = {{"kernels elementwise", "*", declines, nullptr, {.exact
 
 std::span<const Entry> elementwise_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

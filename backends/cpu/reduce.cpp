@@ -1,13 +1,13 @@
 // Reductions with kernels/cpu/reduce: in the input's layout if that gives a row-major result.
 #include <algorithm>
 
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 #include "core/geometry/reduction.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/reduce.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 Ints axes_of(const NodeView& c) { return reduction_geometry(c.in(0).shape, c.node().attrs).axes; }
@@ -95,4 +95,4 @@ const Entry entries[] = {{"kernels reduce", "sum", declines, make, ordered},
 
 std::span<const Entry> reduce_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

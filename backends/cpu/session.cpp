@@ -1,4 +1,4 @@
-#include "backends/onednn/session.h"
+#include "backends/cpu/session.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "backends/onednn/compiler.h"
-#include "backends/onednn/openmp.h"
+#include "backends/cpu/compiler.h"
 #include "core/base/log.h"
 #include "kernels/cpu/denormals.h"
 #include "kernels/cpu/signals.h"
@@ -16,7 +15,7 @@
 #include "sdk/plan/poison.h"
 #include "sdk/trace.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 class CpuExecutable : public sdk::Executable {
@@ -92,11 +91,11 @@ class CpuExecutable : public sdk::Executable {
 
   void run_steps() {
     kernels::SignalsHeld held;
-    OpenMp::get().set_threads(shared_.threads);
+    LibraryScope library(shared_.library, shared_.threads);
     kernels::ComputeScope computing(shared_.threads, shared_.cpus);
     std::optional<kernels::FlushDenormals> flush;
     // threads of an OpenMP runtime may be the user's: they keep their mode
-    if (OpenMp::get().why_not_ours().empty() && program_.numerics == TUTTI_FAST) flush.emplace();
+    if (shared_.library.foreign_threads().empty() && program_.numerics == TUTTI_FAST) flush.emplace();
     mark();
     auto final = finals_.begin();
     auto report = [&](size_t done) {
@@ -162,10 +161,11 @@ class CpuExecutable : public sdk::Executable {
 
 class CpuSession : public sdk::HostSession<Shared> {
  public:
-  CpuSession(int threads, const sdk::Host& host) : HostSession(threads) {
+  CpuSession(const Library& library, int threads, const sdk::Host& host)
+      : HostSession(library, threads), choices_(library.choose) {
     shared_.host = host;
-    const std::string& why = OpenMp::get().why_not_ours();
-    host.log(3, "onednn",
+    const std::string why = library.foreign_threads();
+    host.log(3, library.name,
              fmt::format("threads: {}, {}", threads,
                          why.empty() ? "its own" : fmt::format("of the OpenMP runtime ({})", why)));
   }
@@ -179,20 +179,20 @@ class CpuSession : public sdk::HostSession<Shared> {
   }
 
   std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
-    OpenMp::get().set_threads(shared_.threads);
-    Plan plan = onednn::compile(program, shared_.threads, choices_, sdk::dispatch_trace(shared_.host));
+    LibraryScope library(shared_.library, shared_.threads);
+    Plan plan = cpu::compile(shared_.library, program, shared_.threads, choices_, sdk::dispatch_trace(shared_.host));
     bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
     return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
 
  private:
-  ChoiceCache choices_{choose_kernel};
+  ChoiceCache choices_;
 };
 
 }  // namespace
 
-std::unique_ptr<sdk::Session> make_session(int threads, const sdk::Host& host) {
-  return std::make_unique<CpuSession>(threads, host);
+std::unique_ptr<sdk::Session> make_session(const Library& library, int threads, const sdk::Host& host) {
+  return std::make_unique<CpuSession>(library, threads, host);
 }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -1,11 +1,11 @@
-// softmax and log_softmax with kernels/cpu/softmax: oneDNN rounds more often, which affects gradients of nearly certain
-// predictions and causes negative losses, and it is slow along other axes than the last.
+// softmax and log_softmax with kernels/cpu/softmax: oneDNN's rounds more often, which affects gradients of nearly
+// certain predictions and causes negative losses, and it is slow along other axes than the last.
 #include "kernels/cpu/softmax.h"
-#include "backends/onednn/compute_in_f32.h"
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/compute_in_f32.h"
+#include "backends/cpu/kernel.h"
 #include "kernels/cpu/isa_kernels.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 MatchResult declines(const NodeView& c) {
@@ -24,7 +24,6 @@ KernelPtr make(const NodeView& c) {
   });
   kernel->implementation = kernels::isa_kernels().name;
   if (c.in(0).dtype == DType::f32) return kernel;
-  kernel->in[0] = kernel->out[0] = plain_layout({DType::f32, c.in(0).shape});
   return make_in_f32(c, std::move(kernel));
 }
 
@@ -35,4 +34,4 @@ const Entry entries[] = {{"kernels softmax", "softmax", declines, make},
 
 std::span<const Entry> softmax_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -3,11 +3,10 @@
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/isa_kernels.h"
 
-#include "backends/onednn/channels.h"
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 #include "core/geometry/norm.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 using kernels::ChannelLayout;
@@ -85,18 +84,22 @@ MatchResult declines_batch(const NodeView& c) {
   return gradient ? declines_types(c, 1, g, 2, 1, g.parameters) : declines_types(c, 0, g, 2, 2, g.statistics);
 }
 
+std::optional<Channels> channels_of(const Layout& f, const Shape& images) {
+  return f.plain || images.size() != 4 ? std::nullopt : f.form->channels(images);
+}
+
 KernelPtr make_batch(const NodeView& c) {
   bool gradient = is_gradient(c);
   size_t x = gradient ? 1 : 0;
   const TensorType& type = c.in(x);
   NormGeometry g = batch_norm_geometry(type.shape);
   // The layout of x if it is supported, else that of d.
-  Channels layout;
-  bool own = channels_of(c, x, layout) || (gradient && channels_of(c, 0, layout));
-  kernels::BatchNorm norm{!own ? ChannelLayout::planes(g.outer, g.lines, g.inner)
-                          : layout.tag == dnnl::memory::format_tag::nhwc
-                              ? ChannelLayout::last(g.outer, g.lines, g.inner)
-                              : ChannelLayout::blocks(g.outer, g.lines, g.inner, layout.inner),
+  Layout own = c.layout(x);
+  std::optional<Channels> channels = channels_of(own, type.shape);
+  if (!channels && gradient) channels = channels_of(own = c.layout(0), type.shape);
+  kernels::BatchNorm norm{!channels        ? ChannelLayout::planes(g.outer, g.lines, g.inner)
+                          : channels->last ? ChannelLayout::last(g.outer, g.lines, g.inner)
+                                           : ChannelLayout::blocks(g.outer, g.lines, g.inner, channels->inner),
                           kernels::storage_of(type.dtype), c.node().attrs.f("eps")};
   if (auto limits = c.epilogue.limits) {
     if (norm.layout.padded && (limits->low > 0 || limits->high < 0)) return nullptr;
@@ -115,10 +118,9 @@ KernelPtr make_batch(const NodeView& c) {
       smalls.bytes() + norm.scratch_bytes());
   kernel->overwrites = gradient;
   kernel->implementation = kernels::isa_kernels().name;
-  if (!own) return kernel;
-  Layout blocked = layout_of(layout.of(type.shape, data_type(type.dtype)), type);
-  for (size_t k = 0; k <= x; ++k) kernel->in[k] = blocked;
-  if (c.wants(0)) kernel->out[0] = blocked;
+  if (!channels) return kernel;
+  for (size_t k = 0; k <= x; ++k) kernel->in[k] = own;
+  if (c.wants(0)) kernel->out[0] = own;
   return kernel;
 }
 
@@ -169,4 +171,4 @@ const Entry entries[] = {{"kernels batch norm", "batch_norm", declines_batch, ma
 
 std::span<const Entry> norm_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

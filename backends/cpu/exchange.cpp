@@ -3,10 +3,10 @@
 
 #include <cstring>
 
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 #include "kernels/cpu/denormals.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 MatchResult declines_exchange(const NodeView& c) {
@@ -30,8 +30,8 @@ const Entry entries[] = {{"host exchange", "tutti.exchange", declines_exchange, 
 
 ExchangeKernel::ExchangeKernel(const NodeView& c)
     : number_(static_cast<uint64_t>(c.node().attrs.i("number"))), bytes_(num_bytes(c.out(0))) {
-  for (uint32_t v : c.node().inputs) in.push_back(plain_layout(c.program.type(v)));
-  out = {plain_layout(c.out(0))};
+  in.resize(c.node().inputs.size());
+  out.resize(1);
   overwrites = !in.empty();
 }
 
@@ -51,4 +51,4 @@ void ExchangeKernel::run() {
 
 std::span<const Entry> exchange_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

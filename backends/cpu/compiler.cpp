@@ -1,22 +1,23 @@
-#include "backends/onednn/compiler.h"
+#include "backends/cpu/compiler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "backends/onednn/elementwise.h"
+#include "backends/cpu/elementwise.h"
 #include "sdk/plan/schedule.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 constexpr size_t alignment = 64;
 
-/// Plans one program for oneDNN. A value may exist in several layouts.
+/// Plans one program. A value may exist in several layouts.
 class Compiler : sdk::Schedule {
  public:
-  Compiler(const sdk::Program& program, int threads, ChoiceCache& choices, const sdk::Trace& trace)
-      : Schedule(program, trace), threads_(threads), choices_(choices), layouts_(p_.values.size()) {}
+  Compiler(const Library& library, const sdk::Program& program, int threads, ChoiceCache& choices,
+           const sdk::Trace& trace)
+      : Schedule(program, trace), library_(library), threads_(threads), choices_(choices), layouts_(p_.values.size()) {}
 
   Plan run() {
     walk();
@@ -28,7 +29,7 @@ class Compiler : sdk::Schedule {
  private:
   // ---- layouts
 
-  void hold(uint32_t v, uint32_t memory) override { hold(v, plain_layout(p_.type(v)), memory); }
+  void hold(uint32_t v, uint32_t memory) override { hold(v, Layout{}, memory); }
   void hold(uint32_t v, const Layout& layout, uint32_t memory) {
     layouts_[v].push_back(layout);
     Schedule::hold(v, memory);
@@ -44,11 +45,11 @@ class Compiler : sdk::Schedule {
   uint32_t obtain(uint32_t v, const Layout& want) {
     if (uint32_t memory = memory_in(v, want); memory != TUTTI_NONE) return memory;
     const TensorType& t = p_.type(v);
-    Layout from = plain_layout(t);
+    Layout from;
     uint32_t source = memory_in(v, from);
     if (source == TUTTI_NONE) from = layouts_[v].front(), source = held_[v].front();
-    if (!from.plain && !want.plain && from.desc.get_dims() != want.desc.get_dims()) {
-      obtain(v, plain_layout(t));
+    if (!from.plain && !want.plain && from.form->dims() != want.form->dims()) {
+      obtain(v, Layout{});
       return obtain(v, want);
     }
     std::string name = fmt::format("reorder: value {}", v);
@@ -57,7 +58,7 @@ class Compiler : sdk::Schedule {
     hold(v, want, to);
     return to;
   }
-  uint32_t row_major(uint32_t v) override { return obtain(v, plain_layout(p_.type(v))); }
+  uint32_t row_major(uint32_t v) override { return obtain(v, Layout{}); }
 
   // ---- steps
 
@@ -92,7 +93,7 @@ class Compiler : sdk::Schedule {
     for (size_t k = 0; k < results.size(); ++k) {
       uint32_t v = results[k];
       if (v == TUTTI_NONE) {  // unused, but the primitive may have to write it
-        size_t written = k < kernel->out.size() ? kernel->out[k].desc.get_size() : 0;
+        size_t written = k < kernel->out.size() && kernel->out[k].form ? kernel->out[k].form->bytes() : 0;
         out.push_back(written ? temporary(written, "scratch of " + name) : TUTTI_NONE);
         continue;
       }
@@ -156,7 +157,7 @@ class Compiler : sdk::Schedule {
     sdk::PostOps post_ops = post_ops_of(k, choice.entry->can);
     c.epilogue.bias = post_ops.bias;
     if (post_ops.relu != TUTTI_NONE) c.epilogue.limits = sdk::limits_of(p_.nodes[post_ops.relu]);
-    KernelPtr kernel = post_ops.size() ? try_make(*choice.entry, c) : nullptr;
+    KernelPtr kernel = post_ops.size() ? try_make(library_, *choice.entry, c) : nullptr;
     size_t more = kernel ? post_ops.size() : 0;
     if (kernel) {
       take(post_ops, inputs, results);
@@ -164,7 +165,7 @@ class Compiler : sdk::Schedule {
       if (trace_) trace_(fmt::format("node {} {} takes {} nodes along", k, p_.nodes[k].op, more));
     } else {
       c.epilogue = {};
-      kernel = make_kernel(*choice.entry, c);
+      kernel = library_.make(*choice.entry, c);
     }
     place_kernel(std::move(kernel), describe(choice.name(), k, more), k, inputs, results);
   }
@@ -179,7 +180,7 @@ class Compiler : sdk::Schedule {
     for (uint32_t v : inputs) ensure(v);
     NodeView c = view_of(product);
     c.sums_gradient = true;
-    KernelPtr kernel = try_make(*choice.entry, c);
+    KernelPtr kernel = try_make(library_, *choice.entry, c);
     if (!kernel) return nullptr;
     std::vector<uint32_t> results = {p_.nodes[product].results[0], p_.nodes[sum].results[0]};
     finish(product);
@@ -190,6 +191,7 @@ class Compiler : sdk::Schedule {
     return choice.name();
   }
 
+  const Library& library_;
   int threads_;
   ChoiceCache& choices_;
   std::vector<std::vector<Layout>> layouts_;  // per value: layouts of the regions in held_
@@ -198,8 +200,9 @@ class Compiler : sdk::Schedule {
 
 }  // namespace
 
-Plan compile(const sdk::Program& program, int threads, ChoiceCache& choices, const sdk::Trace& trace) {
-  return Compiler(program, threads, choices, trace).run();
+Plan compile(const Library& library, const sdk::Program& program, int threads, ChoiceCache& choices,
+             const sdk::Trace& trace) {
+  return Compiler(library, program, threads, choices, trace).run();
 }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

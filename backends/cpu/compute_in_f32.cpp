@@ -1,14 +1,12 @@
-#include "backends/onednn/compute_in_f32.h"
+#include "backends/cpu/compute_in_f32.h"
 
 #include <algorithm>
 
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/parallel.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
-
-constexpr auto f32 = dnnl::memory::data_type::f32;
 
 /// One input or result: `count` numbers, 16-bit outside and f32 inside, reordered in between if the inner kernel needs
 /// another layout.
@@ -20,38 +18,38 @@ struct Side {
   size_t bytes() const { return aligned(wide_bytes) + aligned(reordered_bytes); }
 };
 
-/// The layout of `f` with another dtype; row-major if `f` has blocks or padding.
-Layout retyped(const Layout& f, const Desc& plain_like, dnnl::memory::data_type t) {
-  bool strided = !f.plain && f.desc.get_inner_nblks() == 0 && f.desc.get_dims() == plain_like.get_dims() &&
-                 f.desc.get_padded_dims() == f.desc.get_dims() && f.desc.get_submemory_offset() == 0 &&
-                 f.desc.get_size() == static_cast<size_t>(num_elements(f.desc.get_dims())) * 2;
-  if (!strided) return {true, plain_desc(t, plain_like.get_dims())};
-  return {false, Desc(f.desc.get_dims(), t, f.desc.get_strides())};
+/// The layout of `f` for a value of type `t`; row-major if `f` has blocks or padding.
+Layout retyped(const Layout& f, const TensorType& t) {
+  bool kept = !f.plain && f.form->strided() && f.form->dims() == t.shape;
+  return kept ? f.form->as(t) : Layout{};
 }
 
 class Widened : public Kernel {
  public:
   Widened(const NodeView& c, KernelPtr wide)
       : wide_(std::move(wide)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
-    auto narrow = data_type(c.in(0).dtype);
+    DType narrow = c.in(0).dtype;
     size_t shared = wide_->scratch;
     implementation = wide_->implementation;
-    auto add = [&](const Layout& outer, const Layout& inner, bool result) {
-      Shape dims = inner.desc.get_dims();
-      TensorType type{DType::f32, dims};
-      Layout between = retyped(outer, inner.desc, f32);
-      Side s{num_elements(dims), num_bytes(type), nullptr, 0};
-      if (between.desc != inner.desc) {
+    auto add = [&](const Layout& outer, const Layout& inner, const Shape& shape, bool result) {
+      TensorType type{DType::f32, inner.form ? inner.form->dims() : shape};
+      Layout between = retyped(outer, type);
+      Side s{num_elements(type.shape), num_bytes(type), nullptr, 0};
+      if (!(between == inner)) {
         s.reorder = make_reorder(type, result ? inner : between, result ? between : inner, threads_);
-        s.reordered_bytes = inner.desc.get_size();
+        s.reordered_bytes = layout_bytes(inner, type);
         shared = std::max(shared, s.reorder->scratch);
       }
       scratch += s.bytes();
       sides_.push_back(std::move(s));
-      return retyped(outer, inner.desc, narrow);
+      return retyped(outer, {narrow, type.shape});
     };
-    for (size_t k = 0; k < wide_->in.size(); ++k) in.push_back(add(c.layout(k), wide_->in[k], false));
-    for (const Layout& f : wide_->out) out.push_back(add({}, f, true));
+    auto input = [&](size_t k) {
+      return c.program.type(k < c.node().inputs.size() ? c.node().inputs[k] : c.epilogue.bias).shape;
+    };
+    for (size_t k = 0; k < wide_->in.size(); ++k) in.push_back(add(c.layout(k), wide_->in[k], input(k), false));
+    for (size_t k = 0; k < wide_->out.size(); ++k)
+      out.push_back(add({}, wide_->out[k], c.wants(k) ? c.out(k).shape : Shape{0}, true));
     scratch += shared;
   }
 
@@ -115,4 +113,4 @@ MatchResult mismatch_in_f32(const NodeView& c) {
 
 KernelPtr make_in_f32(const NodeView& c, KernelPtr wide) { return std::make_unique<Widened>(c, std::move(wide)); }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -1,9 +1,9 @@
 // Elementwise nodes fused into one pass over memory.
 #pragma once
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 #include "sdk/plan/fusion.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 
 /// The kernel of a pass.
 struct Pass {
@@ -24,4 +24,4 @@ struct PassSite {
 /// The pass uses the layout of most of its bytes; results reuse the memory of operands whose lifetime ends.
 Pass make_pass(const sdk::Program& program, const sdk::Fusion& fusion, const PassSite& site, int threads);
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -1,8 +1,8 @@
 // Indexing and its adjoints, sorting, and generated values.
 #include <fmt/format.h>
 
-#include "backends/onednn/compute_in_f32.h"
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/compute_in_f32.h"
+#include "backends/cpu/kernel.h"
 #include "core/geometry/index.h"
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/gather.h"
@@ -10,7 +10,7 @@
 #include "kernels/cpu/random.h"
 #include "kernels/cpu/sort.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 // ---- gather: x, index
@@ -168,4 +168,4 @@ const Entry entries[] = {{"kernels gather", "gather", declines_gather, make_gath
 
 std::span<const Entry> index_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

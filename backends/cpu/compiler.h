@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/library.h"
 #include "sdk/plan/memory.h"
 #include "sdk/trace.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 
 struct Step {
   KernelPtr kernel;
@@ -25,6 +25,7 @@ struct Plan : sdk::MemoryPlan {
 
 /// Compiles for `threads` threads. `choices` caches choices of the kernel list. `trace` receives one line per decision.
 /// Throws NodeError(declined) with node and reasons if no kernel accepts a node.
-Plan compile(const sdk::Program& program, int threads, ChoiceCache& choices, const sdk::Trace& trace);
+Plan compile(const Library& library, const sdk::Program& program, int threads, ChoiceCache& choices,
+             const sdk::Trace& trace);
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 /// Indices of the optional inputs: mask, seed, step.
@@ -135,4 +135,4 @@ const Entry entries[] = {{"kernels attention", "attention", declines, make},
 
 std::span<const Entry> attention_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -1,9 +1,9 @@
 // Computes f16 and bf16 ops in f32 on converted copies if oneDNN has no implementation or only its reference.
 #pragma once
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 #include "kernels/cpu/isa_kernels.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 
 /// "" or the reason why the node cannot be computed in f32 (its inputs are neither f16 nor bf16).
 MatchResult mismatch_in_f32(const NodeView& c);
@@ -16,4 +16,4 @@ KernelPtr make_in_f32(const NodeView& c, KernelPtr wide);
 void to_f32(kernels::Storage from, float* y, const void* x, int64_t n, int threads);
 void from_f32(kernels::Storage to, void* y, const float* x, int64_t n, int threads);
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu

@@ -1,10 +1,10 @@
 // Ops that copy elements: transpose, broadcast, slice, pad, concat, window and its adjoint fold. reshape is an alias.
-#include "backends/onednn/kernel.h"
+#include "backends/cpu/kernel.h"
 #include "core/geometry/copy.h"
 #include "core/geometry/window.h"
 #include "kernels/cpu/copy.h"
 
-namespace tutti::onednn {
+namespace tutti::cpu {
 namespace {
 
 /// The copies of the node's op. Throws Error for invalid attributes.
@@ -101,4 +101,4 @@ const Entry entries[] = {{"kernels copy", "transpose", declines_copy, make_copy,
 
 std::span<const Entry> copy_entries() { return entries; }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::cpu
