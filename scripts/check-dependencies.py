@@ -52,8 +52,10 @@ MAY = {
     "sdk": GEOMETRY + ["kernels"],
     "backends": PLUGIN,
     "backends/reference": PLUGIN + ["graph"],  # the op records are the truth
-    "backends/onednn": PLUGIN + ["backends/cpu"],  # a library on the shared device
+    "backends/blas": PLUGIN + ["backends/cpu"],  # libraries on the shared device
+    "backends/onednn": PLUGIN + ["backends/cpu"],
     "plugins": PLUGIN,
+    "plugins/cpu": PLUGIN + ["backends/blas"],
     "tests": None,  # anything
 }
 TOP = {folder.split("/")[0] for folder in MAY}
