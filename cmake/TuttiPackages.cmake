@@ -30,7 +30,7 @@ endmacro()
 set(CPACK_COMPONENTS_ALL "")
 tutti_package(command tutti "trains neural networks on any installed device"
               "The command tutti: trains, evaluates and exports models, and compares devices." "${library} (= ${version})")
-set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "tutti-plugin-onednn")
+set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "tutti-plugin-onednn | tutti-plugin-cpu")
 tutti_package(runtime "${library}" "engine that trains neural networks on any installed device"
               "The shared library: graphs, autodiff, optimizers, and the loader of device plugins.")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
@@ -38,12 +38,12 @@ file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/debian/shlibs" CONTENT
      "libtutti ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} ${library} (>= ${version})\n" @ONLY)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/debian/triggers" CONTENT "activate-noawait ldconfig\n" @ONLY)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/debian/shlibs;${PROJECT_BINARY_DIR}/debian/triggers")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "tutti-plugin-onednn")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "tutti-plugin-onednn | tutti-plugin-cpu")
 tutti_package(Unspecified libtutti-dev "headers and libraries to build with Tutti"
               "For programs that link the engine, and for authors of device plugins." "${library} (= ${version}), libfmt-dev")
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SHLIBDEPS OFF)
-foreach(plugin IN ITEMS reference onednn opencl vulkan cuda)
+foreach(plugin IN ITEMS reference onednn cpu opencl vulkan cuda)
   if(TARGET tutti_${plugin})
     file(READ "${PROJECT_SOURCE_DIR}/plugins/${plugin}/${plugin}.json" manifest)
     string(JSON about GET "${manifest}" description)

@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # Sourced by the other scripts: `build TARGET…` installs what is missing (the array `deps`: further options of deps.sh),
 # configures preset release (`options`: further options of cmake; `python=yes`: the Python package too) and builds;
-# `tutti_reference` stands in for plugins that are off.
+# for plugins that are off `tutti_reference` stands in, for oneDNN's `tutti_cpu` first.
 # Output goes to build/release/script.log; a terminal also sees ninja's one line of progress.
 stand_in() {  # LOG TARGET…: the targets, one a line; LOG is CMake's
   local log=$1 target off
   off=$(sed -n 's/^-- \([a-z0-9_]*\) plugin: off.*/tutti_\1/p' "$log")
   shift
   for target in "$@"; do
+    if [ "$target" = tutti_onednn ] && grep -qxF -e "$target" <<<"$off"; then target=tutti_cpu; fi
     if grep -qxF -e "$target" <<<"$off"; then echo tutti_reference; else echo "$target"; fi
   done
 }

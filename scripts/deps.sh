@@ -5,12 +5,12 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--pages] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu] [--mpi]
+usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--pages] [--fuzz] [--cpu] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu] [--mpi]
                        [--cross-aarch64] [--packages]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, PCRE2, libpng, libjpeg, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
-that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
+that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn; where neither is to be had, installs OpenBLAS, as --cpu does.
 
   --run                        not what the tests and the Python package alone need: GoogleTest, venv, Python's headers, locales and
                                ONNX's test cases
@@ -18,6 +18,7 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
   --docs                       also Doxygen (scripts/docs.sh)
   --pages                      also Chromium and a font, for the tests that look at pages (Debian: Ubuntu's Chromium is a snap)
   --fuzz                       also clang 14 with libFuzzer and its sanitizers (scripts/fuzz.sh)
+  --cpu                        also OpenBLAS, which makes the cpu plugin faster: the CPU without oneDNN
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
   --opencl                     also what the opencl plugin is built from (headers, C++ bindings, ICD loader) and PoCL, which
@@ -49,6 +50,7 @@ for arg in "$@"; do
     --docs) extra+=(doxygen) ;;
     --pages) extra+=(chromium fonts-dejavu-core) ;;
     --fuzz) extra+=(clang-14 libclang-rt-14-dev) ;;
+    --cpu) extra+=(libopenblas-dev pkg-config) ;;
     --vulkan | --webgpu)
       extra+=(libvulkan-dev glslang-dev glslang-tools mesa-vulkan-drivers vulkan-validationlayers)
       [ "$arg" = --vulkan ] || webgpu=yes ;;
@@ -173,8 +175,10 @@ get_onednn() {
 
 if ! get_onednn; then
   rm -rf .deps/staging
-  echo "deps: oneDNN: not available, the onednn plugin will be off and models run on the slow reference device;" \
-       "run scripts/deps.sh again to retry"
+  echo "deps: oneDNN: not available, the onednn plugin will be off and models run on the cpu plugin; run scripts/deps.sh again to retry"
+  if command -v apt-get >/dev/null && ! { installed libopenblas-dev && installed pkg-config; }; then
+    { update_once && apt_install libopenblas-dev pkg-config; } || echo "deps: OpenBLAS could not be installed; the cpu plugin has products of its own"
+  fi
 fi
 
 # ---- Intel's OpenCL runtime for CPUs ----

@@ -34,7 +34,7 @@ done
 [ ${#name} -le 32 ] || fail "the name '$name' has ${#name} letters; 32 are allowed"
 case $name in
   all | auto) fail "the name '$name' has a meaning of its own for --device; take another" ;;
-  cuda | mock | mpi | onednn | opencl | reference | vulkan) fail "'$name' is a plugin of Tutti's own; take another name" ;;
+  cpu | cuda | mock | mpi | onednn | opencl | reference | vulkan) fail "'$name' is a plugin of Tutti's own; take another name" ;;
 esac
 [ -n "$folder" ] || fail "DIR is empty"
 [ ! -e "$folder" ] || [ -d "$folder" ] || fail "'$folder' exists and is not a folder"

@@ -33,7 +33,7 @@ done
 command -v apt-get >/dev/null || { echo "packages: needs Debian's or Ubuntu's apt" >&2; exit 1; }
 
 if [ $builds = yes ]; then
-  deps=(--packages)
+  deps=(--packages --cpu)
   . scripts/build.sh
   build
 fi

@@ -10,7 +10,7 @@ usage: scripts/quickstart.sh [--help] [--device NAME]
 Installs what is missing, builds the command and the plugins of the devices that are here, trains an MLP on Fashion-MNIST for 5 epochs and says what to try next.
 
   --device auto        the best device that is there (default)
-  --device cpu         the CPU by oneDNN (also: onednn)
+  --device cpu         the CPU by oneDNN (also: onednn); where oneDNN is not to be had, by OpenBLAS (also: cpu:0)
   --device opencl      also installs what the opencl plugin needs, and PoCL, which runs OpenCL on the CPU
   --device vulkan      also installs what the vulkan plugin needs, and Mesa, whose software device runs everywhere
   --device cuda        NVIDIA's GPUs; the driver and the CUDA toolkit have to be there
@@ -39,6 +39,7 @@ case "$device" in
     if compgen -G "/dev/dri/renderD*" >/dev/null; then plugins+=(opencl vulkan); fi
     if [ -e /dev/nvidiactl ]; then plugins+=(opencl vulkan cuda); fi ;;
   cpu | onednn | onednn:*) plugins=(onednn) ;;
+  cpu:*) plugins=(cpu) deps+=(--cpu) ;;
   reference | reference:*) plugins=(reference) ;;
   opencl | opencl:* | vulkan | vulkan:* | cuda | cuda:*) plugins=("${device%%:*}") deps+=("--${device%%:*}") ;;
   *) echo "quickstart: unknown device '$device'; one of: auto, cpu, opencl, vulkan, cuda, reference" >&2; exit 2 ;;

@@ -18,6 +18,7 @@ using nlohmann::json;
 std::string remedy_of(const std::string& plugin, const std::string& problem) {
   static constexpr std::pair<const char*, const char*> packages[] = {
       {"libdnnl", "install oneDNN 3 (scripts/deps.sh fetches it; packages: libdnnl3, oneapi-dnnl)"},
+      {"blas", "install libopenblas0, or the BLAS that the plugin was built with"},
       {"libOpenCL", "install ocl-icd-libopencl1"},
       {"libvulkan", "install libvulkan1"},
       {"libglslang", "install glslang-dev"},
