@@ -58,7 +58,7 @@ for arg in "$@"; do
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
     --mpi) extra+=(libopenmpi-dev openmpi-bin); mpi=yes ;;
-    --cross-aarch64) extra+=(g++-aarch64-linux-gnu qemu-user mmdebstrap) ;;
+    --cross-aarch64) extra+=(g++-aarch64-linux-gnu qemu-user mmdebstrap pkg-config) ;;
     --packages) extra+=(dpkg-dev file lintian mmdebstrap) ;;
     --cuda) cuda=yes ;;
     *) echo "deps: unknown option $arg (see scripts/deps.sh --help)" >&2; exit 2 ;;

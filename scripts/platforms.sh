@@ -9,7 +9,7 @@ usage: scripts/platforms.sh [--help] [--build] PLATFORM…
 
 Builds Tutti for other platforms by a cross compiler and tests it in an emulator. Installs what is missing by apt (as root).
 
-  aarch64    Linux on ARM: Debian's cross compiler, qemu-user. The engine, the command, and the plugins reference and opencl
+  aarch64    Linux on ARM: Debian's cross compiler, qemu-user. The engine, the command, and the plugins cpu, reference and opencl
   --build    build only
 
 The tree is build/PLATFORM, the headers and libraries of the platform are in .deps/sysroot-PLATFORM. Programs of the platform run as
@@ -18,7 +18,7 @@ TEXT
 }
 
 platforms=() tests=yes
-unit_tests=(test_base test_geometry test_kernels test_loader golden_test gradcheck_test growth_test sdk_test)
+unit_tests=(blas_test test_base test_geometry test_kernels test_loader golden_test gradcheck_test growth_test sdk_test)
 while [ $# -gt 0 ]; do
   case "$1" in
     -h | --help) usage; exit 0 ;;
@@ -68,25 +68,28 @@ aarch64() {
   scripts/deps.sh --run --cross-aarch64
   make_sysroot "$PWD/.deps/sysroot-aarch64" arm64 libc6-dev libstdc++-12-dev libboost-dev libcli11-dev libfmt-dev nlohmann-json3-dev \
     zlib1g-dev libpcre2-dev libicu-dev libpng-dev libjpeg-dev libprotobuf-dev libgtest-dev libgmock-dev ocl-icd-opencl-dev \
-    opencl-headers pocl-opencl-icd
+    opencl-headers pocl-opencl-icd libopenblas-dev
   register_emulator
   # The loader of the platform's programs; their other libraries are found in the sysroot.
   [ -e /lib/ld-linux-aarch64.so.1 ] || ln -sfn "$PWD/.deps/sysroot-aarch64/usr/lib/ld-linux-aarch64.so.1" /lib/ld-linux-aarch64.so.1
   cmake --preset aarch64 >build/aarch64.log 2>&1 || { tail -n 40 build/aarch64.log >&2; return 1; }
   grep -E 'plugin: on' build/aarch64.log | sed 's/^-- /platforms: /'
-  cmake --build --preset aarch64 --parallel "$(nproc)" --target tutti_cli tutti_reference tutti_opencl "${unit_tests[@]}" \
+  cmake --build --preset aarch64 --parallel "$(nproc)" --target tutti_cli tutti_cpu tutti_reference tutti_opencl "${unit_tests[@]}" \
     >>build/aarch64.log 2>&1 || {
     grep -E -A 12 'FAILED|error:' build/aarch64.log | tail -n 60 >&2
     return 1
   }
   [ $tests = yes ] || return 0
   # Where qemu-user differs from a kernel: threads of a forked process, and programs with another user's rights.
-  local test without=-Team.TheChildOfAForkHasThreadsToo:Trust.PathVariablesAreIgnoredUnderElevatedPrivileges
+  local device test without=-Team.TheChildOfAForkHasThreadsToo:Trust.PathVariablesAreIgnoredUnderElevatedPrivileges
   for test in "${unit_tests[@]}"; do
     echo "platforms: $test"
     (cd build/aarch64 && "tests/$test" --gtest_brief=1 "--gtest_filter=$without")
   done
-  build/aarch64/bin/tutti report-device --device reference --quick --parts conformance,parity,lockstep,states --output build/aarch64/reference.json
+  for device in reference cpu:0; do
+    build/aarch64/bin/tutti report-device --device "$device" --quick --parts conformance,parity,lockstep,states \
+      --output "build/aarch64/${device%:0}.json"
+  done
   # PoCL compiles for minutes here: one model, whose state must be that of the reference.
   local run=(train dlrm --size tiny --steps 5 --numerics exact --no-eval --quiet) state
   state=$(build/aarch64/bin/tutti "${run[@]}" --device reference | grep '^state')
