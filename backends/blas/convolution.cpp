@@ -13,7 +13,7 @@
 namespace tutti::blas {
 namespace {
 
-constexpr int64_t cached_floats = 128 * 1024;  // of columns
+constexpr int64_t cached_floats = 1 << 17;  // of columns
 constexpr int64_t narrow = 128;                // windows; products with fewer take several images
 
 int64_t taps(const ConvGeometry& g) { return g.h.kernel * g.w.kernel; }
