@@ -14,7 +14,7 @@ namespace tutti::blas {
 namespace {
 
 constexpr int64_t cached_floats = 1 << 17;  // of columns
-constexpr int64_t narrow = 128;                // windows; products with fewer take several images
+constexpr int64_t narrow = 128;             // windows; products with fewer take several images
 
 int64_t taps(const ConvGeometry& g) { return g.h.kernel * g.w.kernel; }
 int64_t windows(const ConvGeometry& g) { return g.h.count * g.w.count; }
