@@ -6,7 +6,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEVELS = {"loads": "loads", "infers": "infers", "trains": "trains", "trains_everything": "trains everything", "exact": "exact"}
-PLUGINS = ("cuda", "onednn", "opencl", "vulkan")
+PLUGINS = ("cuda", "onednn", "cpu", "opencl", "vulkan")
 
 
 class Invalid(Exception):
