@@ -48,6 +48,15 @@ TEST_F(Selector, PriorityDecidesWithinAKindAlone) {
   EXPECT_EQ(why(1), "cpu like slow:0; priority 100 > 10");
 }
 
+TEST_F(Selector, ANameThatIsAKindAndAPluginMeansTheBestOfBoth) {
+  folder.plugin("cpu", "device=cpu\n", 50);
+  folder.plugin("quick", "device=cpu\n", 100);
+  Device d = select_device(registry(), "cpu");
+  EXPECT_EQ(d.id, "quick:0");
+  EXPECT_EQ(d.reason, "named by device cpu, the best of quick:0, cpu:0");
+  EXPECT_EQ(select_device(registry(), "cpu:0").id, "cpu:0");
+}
+
 TEST_F(Selector, PatternsFitIdsPluginsAndNames) {
   folder.plugin("a", "device=cpu\ndevice=discrete\ndevice=discrete|no driver\n");
   folder.plugin("b", "device=integrated\n");
