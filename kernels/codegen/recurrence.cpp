@@ -293,7 +293,6 @@ void Planned::pack(const StepForm& f) {
   k.set("TOTAL", total);
   k.set("H", r_.cells);
   k.set("K", depth_);
-  k.set("GATES", kind_.gates);
   k.set("COLUMNS", f.columns);
   k.set("LANES", f.lanes);
   k.set("CHUNKS", f.chunks);
