@@ -44,8 +44,7 @@ void run_ends(const Target& t, const LaunchList& work, std::vector<void*> buffer
   std::vector<std::string> texts;
   for (const Launch& d : work.launches) texts.push_back(render(t, *d.kernel).text);
   HostKernels kernels(texts);
-  for (size_t k = 0; k < work.launches.size(); ++k) {
-    const Launch& d = work.launches[k];
+  for (const Launch& d : work.launches) {
     KernelSource source = render(t, *d.kernel);
     std::vector<void*> arguments;
     for (int b : d.buffers) arguments.push_back(buffers.at(static_cast<size_t>(b)));

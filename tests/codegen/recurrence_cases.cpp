@@ -175,13 +175,13 @@ Case gradient(Recurrence r, int64_t gates) {
 std::vector<Case> recurrence_cases() {
   std::vector<Case> all;
   for (int64_t gates : {4, 3}) {
-    for (Recurrence r : {Recurrence{DType::f32, 3, 2, 5, false, false, false, {}},
-                         Recurrence{DType::f32, 1, 1, 1, true, false, false, {}},
-                         Recurrence{DType::f32, 4, 7, 20, true, true, false, {}},
-                         Recurrence{DType::f32, 3, 50, 3, false, true, false, {}},
-                         Recurrence{DType::f32, 2, 2, 70, true, false, false, {}},
-                         Recurrence{DType::f16, 3, 3, 17, false, true, false, {}},
-                         Recurrence{DType::bf16, 3, 3, 17, true, false, false, {}}}) {
+    for (const Recurrence& r : {Recurrence{DType::f32, 3, 2, 5, false, false, false, {}},
+                                Recurrence{DType::f32, 1, 1, 1, true, false, false, {}},
+                                Recurrence{DType::f32, 4, 7, 20, true, true, false, {}},
+                                Recurrence{DType::f32, 3, 50, 3, false, true, false, {}},
+                                Recurrence{DType::f32, 2, 2, 70, true, false, false, {}},
+                                Recurrence{DType::f16, 3, 3, 17, false, true, false, {}},
+                                Recurrence{DType::bf16, 3, 3, 17, true, false, false, {}}}) {
       all.push_back(forward(r, gates));
       all.push_back(gradient(r, gates));
     }
