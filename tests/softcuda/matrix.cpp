@@ -46,13 +46,14 @@ void multiply(Warp& w, const Instruction& i) {
 
 /// Word `part` of row `row` of a matrix whose rows the lanes from `first` on name.
 uint32_t word_of(const BlockRun::Places& at, int first, int row, int part) {
+  const int lane = first + row;
   uint32_t word;
-  std::memcpy(&word, reinterpret_cast<const uint32_t*>(at[static_cast<size_t>(first + row)]) + part, sizeof word);
+  std::memcpy(&word, reinterpret_cast<const uint32_t*>(at[static_cast<size_t>(lane)]) + part, sizeof word);
   return word;
 }
 
-/// data: the words of four matrices of 8 rows of 8 elements. Lane l has the elements 2 (l % 4) and the next of row l
-/// / 4.
+/// data: the words of four matrices of 8 rows of 8 elements. Lane l has the elements 2 (l % 4) and the next of row
+/// l / 4.
 template <bool transposed>
 void load_matrices(Warp& w, const Instruction& i) {
   if (w.active != ~0u)
