@@ -8,6 +8,7 @@
 #include "backends/blas/columns.h"
 #include "backends/blas/gemm.h"
 #include "core/base/rounding.h"
+#include "kernels/cpu/finite.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tutti::blas {
@@ -114,7 +115,8 @@ ConvDx::ConvDx(const ConvGeometry& g, int threads)
       threads_(threads),
       images_(images_of(g)),
       rows_(rows_of(g, channels_of(g) * taps(g), images_)),
-      channels_(channels_of(g)) {}
+      channels_(channels_of(g)),
+      padded_(!all_inside(g, true)) {}
 
 size_t ConvDx::scratch_bytes() const {
   const int64_t width = images_ * rows_ * g_.w.count;
@@ -126,7 +128,8 @@ void ConvDx::run(const float* d, const float* w, float* dx, std::byte* scratch) 
   const int64_t items = ceil_div(g_.batch, images_) * g_.groups * ceil_div(g_.depth(), channels_);
   each_item(items, cost(g_), threads_, scratch_bytes() / sizeof(float) / static_cast<size_t>(threads_), scratch,
             [&](int64_t k, float* mine) { item(k, d, w, dx, mine); });
-  spoil(w, dx);
+  if (padded_ && !kernels::all_finite(DType::f32, w, static_cast<size_t>(g_.filters * depth(g_)) * sizeof(float)))
+    spoil(w, dx);
 }
 
 void ConvDx::item(int64_t number, const float* d, const float* w, float* dx, float* scratch) const {
@@ -161,9 +164,6 @@ void ConvDx::item(int64_t number, const float* d, const float* w, float* dx, flo
 /// A weight that is inf or NaN times the padding that a pixel reads is NaN.
 void ConvDx::spoil(const float* w, float* dx) const {
   const int64_t n = g_.filters * depth(g_);
-  float zero = 0;  // NaN if any weight is inf or NaN
-  for (int64_t i = 0; i < n; ++i) zero += w[i] * 0.0f;
-  if (zero == 0) return;
   for (int64_t i = 0; i < n; ++i) {
     if (std::isfinite(w[i])) continue;
     const int64_t tap = i % taps(g_), group = i / depth(g_) / g_.filters_per_group();

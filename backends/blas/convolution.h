@@ -36,6 +36,7 @@ class ConvDx {
   ConvGeometry g_;
   int threads_;
   int64_t images_, rows_, channels_;  // per product
+  bool padded_;                       // some pixel reads padding
 };
 
 /// dw of a cotangent d.

@@ -8,7 +8,7 @@
 #include "backends/cpu/compute_in_f32.h"
 #include "backends/cpu/product.h"
 #include "core/base/rounding.h"
-#include "core/geometry/copy.h"
+#include "core/geometry/product.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tutti::blas {
@@ -17,33 +17,18 @@ namespace {
 /// Below this number of operations a product is one block.
 constexpr double worth_blocks = 4e6;
 
-/// The offset of each matrix of a batch of `shape`, broadcast to `batch`, in elements.
-std::vector<int64_t> offsets_of(const Shape& shape, const Shape& batch, int64_t size) {
-  Shape strides = broadcast_strides(shape, batch);
-  std::vector<int64_t> at(static_cast<size_t>(num_elements(batch)));
-  for (size_t g = 0; g < at.size(); ++g) {
-    auto rest = static_cast<int64_t>(g);
-    for (size_t d = batch.size(); d-- > 0; rest /= batch[d]) at[g] += rest % batch[d] * strides[d] * size;
-  }
-  return at;
-}
-
 class Product {
  public:
   explicit Product(const NodeView& c) : threads_(c.threads) {
-    const Shape &a = c.in(0).shape, &b = c.in(1).shape;
-    const size_t ra = a.size(), rb = b.size();
     ta_ = c.node().attrs.i("ta") != 0, tb_ = c.node().attrs.i("tb") != 0;
-    m_ = a[ra - (ta_ ? 1 : 2)], k_ = a[ra - (ta_ ? 2 : 1)], n_ = b[rb - (tb_ ? 2 : 1)];
-    Shape batch_a(a.begin(), a.end() - 2), batch_b(b.begin(), b.end() - 2);
-    if (!ta_ && num_elements(batch_b) == 1) {  // the batch of a is more rows
-      m_ *= num_elements(batch_a);
-      batch_a = {};
-      batch_b = {};
+    ProductGeometry g = product_geometry(c.in(0).shape, c.in(1).shape, ta_, tb_);
+    if (!ta_ && g.b_matrices == 1) {  // the batch of a is more rows
+      g.m *= g.a_matrices;
+      g.a_of = g.b_of = {0};
     }
-    Shape batch = broadcast_shapes(batch_a, batch_b);
-    a_at_ = offsets_of(batch_a, batch, m_ * k_);
-    b_at_ = offsets_of(batch_b, batch, k_ * n_);
+    m_ = g.m, n_ = g.n, k_ = g.k;
+    for (int64_t of : g.a_of) a_at_.push_back(of * m_ * k_);
+    for (int64_t of : g.b_of) b_at_.push_back(of * k_ * n_);
     operations_ = 2.0 * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_) *
                   static_cast<double>(a_at_.size());
     rows_ = m_, columns_ = n_;

@@ -1,4 +1,4 @@
-// Computes f16 and bf16 ops in f32 on converted copies if oneDNN has no implementation or only its reference.
+// Computes f16 and bf16 ops in f32 on converted copies, if a library has no fast implementation of them.
 #pragma once
 #include "backends/cpu/kernel.h"
 #include "kernels/cpu/isa_kernels.h"

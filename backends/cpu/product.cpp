@@ -1,6 +1,7 @@
 // Products in the order of exact numerics.
 #include "backends/cpu/product.h"
 
+#include "core/geometry/product.h"
 #include "kernels/cpu/exact.h"
 
 namespace tutti::cpu {
@@ -26,10 +27,7 @@ MatchResult expect_product(const NodeView& c) {
   size_t ra = a.size(), rb = b.size();
   bool ta = c.node().attrs.i("ta") != 0, tb = c.node().attrs.i("tb") != 0;
   if (a[ra - (ta ? 2 : 1)] != b[rb - (tb ? 1 : 2)]) return "the inner dimensions differ";
-  Shape y = broadcast_shapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-  y.push_back(a[ra - (ta ? 1 : 2)]);
-  y.push_back(b[rb - (tb ? 2 : 1)]);
-  return expect_result(c, 0, {c.in(0).dtype, y});
+  return expect_result(c, 0, {c.in(0).dtype, product_geometry(a, b, ta, tb).result()});
 }
 
 KernelPtr make_exact_product(const NodeView& c) {

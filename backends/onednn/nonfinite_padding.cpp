@@ -92,14 +92,6 @@ class WithOutside : public Kernel {
   bool bound_ = false;
 };
 
-/// Whether no tap of any result (dx: of any pixel) is outside.
-bool all_inside(const ConvGeometry& g, bool images) {
-  for (int64_t ky = 0; ky < g.h.kernel; ++ky)
-    for (int64_t kx = 0; kx < g.w.kernel; ++kx)
-      if (!positions_outside(g, images, ky, kx).empty()) return false;
-  return true;
-}
-
 }  // namespace
 
 KernelPtr with_nonfinite_padding(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype,

@@ -4,6 +4,7 @@
 
 #include "backends/onednn/desc.h"
 #include "core/base/dtype.h"
+#include "kernels/cpu/finite.h"
 
 namespace tutti::onednn {
 
@@ -21,18 +22,7 @@ class Numbers {
   double get(const Shape& index) const { return load_element(dtype_, at_, offset(index)); }
   void set(const Shape& index, double x) const { store_element(dtype_, at_, offset(index), x); }
   /// Whether all elements are finite; padding between them is zero.
-  bool finite() const {
-    uint32_t special = 0;
-    if (dtype_ == DType::f32) {
-      auto* x = static_cast<const uint32_t*>(at_);
-      for (size_t i = 0; i < bytes_ / 4; ++i) special |= (x[i] & 0x7f800000u) == 0x7f800000u;
-    } else {
-      uint16_t high = dtype_ == DType::f16 ? 0x7c00 : 0x7f80;
-      auto* x = static_cast<const uint16_t*>(at_);
-      for (size_t i = 0; i < bytes_ / 2; ++i) special |= (x[i] & high) == high;
-    }
-    return special == 0;
-  }
+  bool finite() const { return kernels::all_finite(dtype_, at_, bytes_); }
 
  private:
   size_t offset(Shape index) const {

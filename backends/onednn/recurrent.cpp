@@ -172,7 +172,6 @@ Recurrence recurrence_of(const NodeView& c, size_t fixed, size_t gates, bool gra
           product};
 }
 
-const float* floats(const void* x) { return static_cast<const float*>(x); }
 float* floats(void* x) { return static_cast<float*>(x); }
 
 // ---- forward: h0, c0, w_hh, z, lengths → y, c_n, gates, cells

@@ -52,4 +52,11 @@ std::vector<int64_t> positions_outside(const ConvGeometry& g, bool images, int64
   return positions;
 }
 
+bool all_inside(const ConvGeometry& g, bool images) {
+  for (int64_t ky = 0; ky < g.h.kernel; ++ky)
+    for (int64_t kx = 0; kx < g.w.kernel; ++kx)
+      if (!positions_outside(g, images, ky, kx).empty()) return false;
+  return true;
+}
+
 }  // namespace tutti

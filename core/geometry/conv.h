@@ -25,5 +25,7 @@ ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const
 /// plane, row-major and ascending: of the result (where it reads no pixel) or, if `images`, of the gradient of the
 /// images (pixels that no result reads).
 std::vector<int64_t> positions_outside(const ConvGeometry& g, bool images, int64_t ky, int64_t kx);
+/// Whether no tap has such positions.
+bool all_inside(const ConvGeometry& g, bool images);
 
 }  // namespace tutti

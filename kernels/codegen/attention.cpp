@@ -111,19 +111,15 @@ bool aligned(const Operand& x, int64_t count) {
 }
 
 /// How to read two neighbours as one word.
-std::string pair_of(const Operand& x, const std::string& name) {
-  return fmt::format(fmt::runtime(aligned(x, 2) ? "{0}_word((at) >> 1)" : "PACK({0}(at), {0}((at) + 1))"), name);
+std::string pair_of(const Operand& x, const std::string& name, const std::string& at = "(at)") {
+  return fmt::format(fmt::runtime(aligned(x, 2) ? "{0}_word({1} >> 1)" : "PACK({0}({1}), {0}({1} + 1))"), name, at);
 }
 
 /// How to bring eight neighbours to shared memory.
 std::string copy_of(const Operand& x, const std::string& name) {
   if (aligned(x, 8)) return fmt::format("COPY16(tile, to, {}, at, inside)", name);
   std::string words;
-  for (int n = 0; n < 8; n += 2) {
-    std::string at = fmt::format("((at) + {})", n);
-    words += (n ? ", " : "") +
-             fmt::format(fmt::runtime(aligned(x, 2) ? "{0}_word({1} >> 1)" : "PACK({0}({1}), {0}({1} + 1))"), name, at);
-  }
+  for (int n = 0; n < 8; n += 2) words += (n ? ", " : "") + pair_of(x, name, fmt::format("((at) + {})", n));
   return fmt::format("tile[to] = (inside) ? UINT4({}) : UINT4(0u, 0u, 0u, 0u)", words);
 }
 

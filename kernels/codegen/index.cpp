@@ -165,11 +165,11 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   bool few = count <= rounds && total <= (1 << 18) / std::max<int64_t>(count, 1);
   constexpr int64_t most_sorted = 1 << 15;  // each is compared with every other, and two counts share a word
   bool groups = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
-  bool slow =
-      count >= 4 * size || total >= (1 << 18);  // as lists: long ones, or many elements; sorting is a launch more
+  // Sorting is a launch more than lists, which are slow if they are long or many elements have one.
+  bool sorts = count >= 4 * size || total >= (1 << 18);
   if (!along && !few && count > 0 && count <= rounds)
-    return groups && slow && count <= most_sorted ? scatter_sorted(t, type, outer, size, inner, count)
-                                                  : scatter_lists(t, type, outer, size, inner, count);
+    return groups && sorts && count <= most_sorted ? scatter_sorted(t, type, outer, size, inner, count)
+                                                   : scatter_lists(t, type, outer, size, inner, count);
   // Comparing every index with every row is parallel but redundant; walking the indices per column is not.
   bool by_rows = few || (count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26))));
   bool narrow = is_narrow(type);

@@ -2,25 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/rounding.h"
-#include "core/geometry/copy.h"
+#include "core/geometry/product.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tutti::kernels {
 namespace {
-
-/// The offset of each matrix of a batch of `shape`, broadcast to `batch`, in matrices.
-std::vector<int64_t> matrices(const Shape& shape, const Shape& batch) {
-  Shape strides = broadcast_strides(shape, batch);
-  std::vector<int64_t> at(static_cast<size_t>(num_elements(batch)));
-  for (size_t g = 0; g < at.size(); ++g) {
-    auto rest = static_cast<int64_t>(g);
-    for (size_t d = batch.size(); d-- > 0; rest /= batch[d]) at[g] += rest % batch[d] * strides[d];
-  }
-  return at;
-}
 
 float neutral(ReduceOp kind) {
   switch (kind) {
@@ -34,17 +24,12 @@ float neutral(ReduceOp kind) {
 }  // namespace
 
 ExactProduct::ExactProduct(const Shape& a, const Shape& b, bool ta, bool tb) : ta_(ta), tb_(tb) {
-  size_t ra = a.size(), rb = b.size();
-  m_ = a[ra - (ta ? 1 : 2)];
-  k_ = a[ra - (ta ? 2 : 1)];
-  n_ = b[rb - (tb ? 2 : 1)];
+  ProductGeometry g = product_geometry(a, b, ta, tb);
+  m_ = g.m, n_ = g.n, k_ = g.k;
   panels_ = ceil_div(n_, exact_panel);
-  Shape batch_a(a.begin(), a.end() - 2), batch_b(b.begin(), b.end() - 2);
-  Shape batch = broadcast_shapes(batch_a, batch_b);
-  a_at_ = matrices(batch_a, batch);
-  for (int64_t& at : a_at_) at *= m_ * k_;
-  b_of_ = matrices(batch_b, batch);
-  for (int64_t g = 0; g < num_elements(batch_b); ++g) b_at_.push_back(g * k_ * n_);
+  for (int64_t of : g.a_of) a_at_.push_back(of * m_ * k_);
+  b_of_ = std::move(g.b_of);
+  for (int64_t of = 0; of < g.b_matrices; ++of) b_at_.push_back(of * k_ * n_);
 }
 
 size_t ExactProduct::scratch_bytes() const {
