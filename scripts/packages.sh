@@ -61,14 +61,9 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 echo "packages: a minimal $release in a folder"
-mmdebstrap --quiet --variant=apt "$release" "$root"
+. scripts/packages/system.sh
+minimal_system "$release" "$root"
 mkdir "$root/packages"
 cp "$output"/*.deb scripts/packages/use.sh "$root/packages"
-[ ! -e /etc/resolv.conf ] || cp /etc/resolv.conf "$root/etc/resolv.conf"
-# In a mount namespace, which ends with its command: nothing stays mounted.
-env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 ${http_proxy:+http_proxy="$http_proxy"} \
-  ${https_proxy:+https_proxy="$https_proxy"} unshare --mount --propagation private sh -euc '
-    mount -t proc proc "$0/proc"
-    mount --rbind /dev "$0/dev"
-    exec chroot "$0" sh /packages/use.sh' "$root"
+in_system "$root" sh /packages/use.sh
 echo "packages: installed, used and removed"

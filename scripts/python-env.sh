@@ -16,7 +16,7 @@ TEXT
 }
 
 numpy=("numpy>=1.24" "nanobind>=3.0" "scikit-build-core>=1.0" "tqdm")
-torch=(tinygrad tensorboard torch torchvision transformers expecttest nbclient ipykernel mypy jax peft gguf mlflow-skinny wandb)
+torch=(tinygrad tensorboard torch torchvision transformers timm expecttest nbclient ipykernel mypy jax peft gguf mlflow-skinny wandb)
 torch_too=no
 for arg in "$@"; do
   case "$arg" in

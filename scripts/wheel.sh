@@ -5,23 +5,27 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/wheel.sh [--help] [--output DIR] [--python PATH]… [--build-dir DIR]
+usage: scripts/wheel.sh [--help] [--output DIR] [--python PATH]… [--build-dir DIR] [--no-build] [--test]
 
 Builds a wheel per Python with the plugins that can be built here (scripts/deps.sh --opencl --vulkan --cuda), takes in the
 libraries that a bare Linux lacks, and gives it the tag manylinux_2_36 (glibc 2.36 or newer; older if it happens to run there).
-A Python >= 3.12 makes one wheel for itself and all later ones (abi3).
+A Python >= 3.12 makes one wheel for itself and all later ones (abi3). Two builds of one commit give the same bytes.
 
   --output DIR    where the wheels go, seen from the repository's root (default: dist)
-  --python PATH   a Python of version 3.11 or newer (default: python3, and the newest of python3.12 … 3.14 that is here)
+  --python PATH   a Python of version 3.11 or newer (default: python3, and the newest of python3.12 … 3.14 that is here, also of pyenv)
   --build-dir DIR build for python3 in this configured tree, such as build/release, and leave its settings as they were: quick
                   where it is built already (default: build/wheel)
+  --no-build      take the wheels of --output as they are
+  --test          install and use each wheel in minimal systems in folders (Debian 12 and 13, Ubuntu 22.04 and 24.04). Needs root
 TEXT
 }
 
-output=dist pythons=() build_dir=
+output=dist pythons=() build_dir= builds=yes tests=no
 while [ $# -gt 0 ]; do
   case "$1" in
     -h | --help) usage; exit 0 ;;
+    --no-build) builds=no ;;
+    --test) tests=yes ;;
     --output | --python | --build-dir)
       [ $# -ge 2 ] || { echo "wheel: $1 needs a value (see scripts/wheel.sh --help)" >&2; exit 2; }
       case "$1" in --output) output=$2 ;; --python) pythons+=("$2") ;; *) build_dir=$2 ;; esac
@@ -30,16 +34,17 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [ ${#pythons[@]} = 0 ]; then
+find_pythons() {  # python3, and the newest of those that share a wheel
+  local newer
   pythons=(python3)
-  for newer in python3.14 python3.13 python3.12; do
+  for newer in python3.14 python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-4].*/bin/python; do
     if "$newer" -c 'import venv, ensurepip' 2>/dev/null; then
       pythons+=("$newer")
-      break
+      return
     fi
   done
-  [ ${#pythons[@]} = 2 ] || echo "wheel: no Python >= 3.12 with venv is here: the wheel for all later ones (abi3) is not built"
-fi
+  echo "wheel: no Python >= 3.12 with venv is here: the wheel for all later ones (abi3) is not built"
+}
 
 [ -z "$build_dir" ] || [ -f "$build_dir/CMakeCache.txt" ] || { echo "wheel: --build-dir $build_dir: not a configured tree" >&2; exit 2; }
 # The wheel's settings of the tree go when it is built.
@@ -50,7 +55,8 @@ restore() {
 }
 trap restore EXIT
 
-for python in "${pythons[@]}"; do
+build_wheel() {  # PYTHON: a wheel for it, in $output
+  local version env tests settings=() python=$1
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   env=$PWD/build/wheel-env-$version
   if [ "$python" = python3 ]; then  # that of the tests, so that ccache knows what it compiles
@@ -76,5 +82,32 @@ for python in "${pythons[@]}"; do
   restore
   PATH="$env/bin:$PATH" "$env/bin/auditwheel" repair --plat manylinux_2_36_x86_64 --exclude 'libmpi.so.*' --exclude 'libmpi_abi.so.*' -w "$output" build/wheel-raw/*.whl \
     >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
-done
+}
+
+# Each wheel in systems whose Python takes it: RELEASE:PYTHON.
+systems=(bookworm:3.11 jammy:3.11 noble:3.12 trixie:3.13)
+try_wheel() {  # RELEASE:PYTHON
+  local release=${1%:*} version=${1#*:} root host= env status=0
+  root=$(mktemp -d)
+  echo "wheel: a minimal $release with Python $version"
+  minimal_system "$release" "$root" "python$version-venv" &&
+    mkdir "$root/wheels" && cp "$output"/*.whl scripts/packages/use-wheel.sh scripts/packages/use-wheel.py "$root/wheels" &&
+    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --python-version "$version" -d "$root/wheels" numpy || status=$?
+  env=$(dirname "$(dirname "$(scripts/python-env.sh | tail -n 1)")")/lib/python$version/site-packages
+  if [ -d "$env/torch" ]; then host=$env; fi
+  [ $status != 0 ] || in_system "$root" sh /wheels/use-wheel.sh "python$version" || status=$?
+  rm -rf "$root"
+  return $status
+}
+
+if [ $builds = yes ]; then
+  [ ${#pythons[@]} -gt 0 ] || find_pythons
+  SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CMakeLists.txt)}
+  export SOURCE_DATE_EPOCH
+  for python in "${pythons[@]}"; do build_wheel "$python"; done
+fi
 ls -l "$output"/*.whl
+[ $tests = yes ] || exit 0
+[ "$(id -u)" = 0 ] || { echo "wheel: --test needs root, for a chroot" >&2; exit 1; }
+. scripts/packages/system.sh
+for system in "${systems[@]}"; do try_wheel "$system"; done

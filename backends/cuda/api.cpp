@@ -82,7 +82,7 @@ NvrtcApi choose_nvrtc(const std::vector<std::string>& names, int driver_version,
   if (oldest_refused) throw driver_too_old(driver_version, oldest_refused);
   throw Error(
       Code::declined, fmt::format("NVRTC, which compiles the kernels, cannot be opened ({})", why),
-      "install the CUDA toolkit's cuda-nvrtc, or nvidia-cuda-nvrtc from PyPI with its folder in LD_LIBRARY_PATH");
+      "install the CUDA toolkit's cuda-nvrtc, or for a wheel nvidia-cuda-nvrtc from PyPI (elsewhere its folder goes into LD_LIBRARY_PATH)");
 }
 
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc) {

@@ -1,8 +1,29 @@
 #include "backends/cuda/open.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <system_error>
 
 namespace tutti::cuda {
+namespace fs = std::filesystem;
+
+std::vector<std::string> wheel_folders(const fs::path& plugin) {
+  std::vector<std::string> folders;
+  std::error_code none;
+  // site-packages/tutti/lib/tutti/plugins/PLUGIN
+  fs::path package = plugin;
+  for (int up = 0; up < 4; ++up) package = package.parent_path();
+  if (package.filename() != "tutti" || !package.is_absolute()) return folders;
+  for (fs::directory_iterator at(package.parent_path() / "nvidia", none), end; !none && at != end; at.increment(none))
+    if (fs::is_directory(at->path() / "lib", none)) folders.push_back((at->path() / "lib").string());
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+static fs::path file_of(const void* function) {
+  Dl_info info = {};
+  return dladdr(function, &info) && info.dli_fname ? fs::path(info.dli_fname) : fs::path();
+}
 
 std::vector<std::string> library_names(const std::string& name, const std::vector<std::string>& majors) {
   std::vector<std::string> folders;
@@ -11,8 +32,10 @@ std::vector<std::string> library_names(const std::string& name, const std::vecto
   folders.push_back("/usr/local/cuda");
   for (const char* toolkit : {"13", "12"}) folders.push_back(fmt::format("/usr/local/cuda-{}", toolkit));
   std::vector<std::string> names;
+  const std::vector<std::string> wheels = wheel_folders(file_of(reinterpret_cast<const void*>(&library_names)));
   auto add = [&](const std::string& file) {
     names.push_back(file);
+    for (const std::string& folder : wheels) names.push_back(fmt::format("{}/{}", folder, file));
     for (const std::string& folder : folders)
       for (const char* lib : {"lib64", "lib"}) names.push_back(fmt::format("{}/{}/{}", folder, lib, file));
   };
@@ -31,11 +54,8 @@ void* open_first(const std::vector<std::string>& names, std::string& why) {
 }
 
 void open_beside(void* function, const std::string& name) {
-  Dl_info info = {};
-  if (!dladdr(function, &info) || !info.dli_fname) return;
-  std::string path = info.dli_fname;
-  size_t slash = path.rfind('/');
-  if (slash != std::string::npos) dlopen((path.substr(0, slash + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (fs::path path = file_of(function); path.has_parent_path())
+    dlopen((path.parent_path() / name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 }  // namespace tutti::cuda

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,7 @@ class Wheels(unittest.TestCase):
                 info = next(n for n in names if n.endswith(".dist-info/METADATA")).split("/")[0]
                 metadata = email.message_from_bytes(z.read(info + "/METADATA"))
                 listed = z.read(info + "/licenses/python/THIRD_PARTY.md").decode()
+                bom = json.loads(z.read(info + "/sboms/tuttiml.cdx.json"))
             self.assertEqual(metadata["License-Expression"], "Apache-2.0")
             plugins = {n.split("/")[-1] for n in names if "/plugins/" in n and n.endswith(".so")}
             required = set(os.environ.get("TUTTI_REQUIRE", "onednn").split(",")) | {"reference"}
@@ -85,6 +87,16 @@ class Wheels(unittest.TestCase):
             self.assertIn("tutti/share/doc/onednn/LICENSE", names)
             for library in (n.split("/")[-1].split("-")[0] for n in names if n.startswith("tutti.libs/") and not n.endswith("/")):
                 self.assertIn(library, listed)  # what came along stands in the list
+            self.assertEqual((bom["bomFormat"], bom["metadata"]["component"]["version"]), ("CycloneDX", metadata["Version"]))
+            components = {c["name"]: c["version"] for c in bom["components"]}
+            self.assertRegex(components["oneDNN"], r"^3\.")
+            self.assertLessEqual({"fmt", "PCRE2", "ICU", "nanobind with robin-map"}, set(components))
+            self.assertTrue(all(components.values()))
+
+    def test_in_minimal_systems(self):
+        if os.getuid() != 0 or not shutil.which("mmdebstrap"):
+            self.skipTest("needs root and mmdebstrap (scripts/deps.sh --packages)")
+        print(run(ROOT / "scripts/wheel.sh", "--no-build", "--test", "--output", self.folder.name))
 
     def test_in_an_empty_environment(self):
         for wheel, python in self.each():
