@@ -40,6 +40,9 @@ using Stage = ReductionStage;
 /// Storage type of the accumulator.
 Element wide(DType t) { return is_float(t) ? Element::f32 : t == DType::i32 ? Element::i32 : Element::u32; }
 
+/// Up to so many elements per result are written out; the number of lanes of exact numerics.
+constexpr int64_t few_elements = 16;
+
 /// A stage or a part of one: long stages are split into pieces, whose results are reduced in the same way.
 struct Step {
   Stage s;
@@ -182,8 +185,17 @@ Chosen apart(const Target& t, const Step& step, const Types& types) {
 }
 
 /// One work-item per result, in the order of exact numerics.
-Chosen in_lanes(const Target& t, const Step& step) {
-  Kernel k = portable("reduce_exact");
+Chosen in_lanes(const Target& t, const Step& step, ReduceOp kind) {
+  // Not sums: lavapipe drops the addition of a 0 that stands in the text, and -0 stays -0.
+  const bool few = step.s.r > 1 && step.s.r <= few_elements && (kind == ReduceOp::max || kind == ReduceOp::min);
+  Kernel k = portable(few ? "reduce_few" : "reduce_exact");
+  if (few) {
+    std::string fold;  // a lane without an element is neutral
+    for (int64_t far = few_elements / 2; far > 0; far /= 2)
+      for (int64_t l = 0; l < far && l + far < step.s.r; ++l)
+        fold += fmt::format("v_{0} = COMBINE(v_{0}, v_{1}); ", l, l + far);
+    k.set("FOLD", fold);
+  }
   k.set("B", step.s.b);
   k.local = {std::min(t.cpu_like && step.results() < 1024 ? 8u : 64u, t.max_local), 1, 1};
   const int64_t groups = ceil_div(step.results(), k.local[0]);
@@ -231,7 +243,7 @@ LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std
     const Step& step = steps[i];
     bool last = i + 1 == steps.size();
     Types types{i ? acc : element, last ? element : acc};
-    Chosen c = exact ? in_lanes(t, step) : step.group ? together(t, step, types) : apart(t, step, types);
+    Chosen c = exact ? in_lanes(t, step, kind) : step.group ? together(t, step, types) : apart(t, step, types);
     Kernel& k = c.kernel;
     k.set("RESULTS", c.results);
     k.set("R", step.s.r);
@@ -267,15 +279,22 @@ Launch argmax_pass(const Target& t, const TensorType& x, const Step& step, int64
   const Stage& s = step.s;
   bool warps = step.group && t.shuffles() && t.max_local >= 32, first = s.r == length;
   Element element = x.dtype == DType::boolean ? Element::u8 : element_of(x.dtype);
-  Kernel k = portable(warps ? "argmax_warps" : step.group ? "argmax_group" : "argmax", {{"T", element}});
+  const bool few = first && !step.group && step.pieces == 1 && s.r <= few_elements;
+  Kernel k = portable(warps        ? "argmax_warps"
+                      : step.group ? "argmax_group"
+                      : few        ? "argmax_few"
+                                   : "argmax",
+                      {{"T", element}});
   k.local = {step.group ? group_size(t) : std::min(t.max_local, 64u), 1, 1};
   k.set("RESULTS", step.results());
-  k.set("LENGTH", length);
   k.set("R", s.r);
-  k.set("PIECE", step.piece);
-  k.set("PIECES", step.pieces);
   if (!step.group) k.set("B", s.b);
-  k.set("PLACE(r,at)", first ? "(r)" : "place(at)");
+  if (!few) {
+    k.set("LENGTH", length);
+    k.set("PIECE", step.piece);
+    k.set("PIECES", step.pieces);
+    k.set("PLACE(r,at)", first ? "(r)" : "place(at)");
+  }
   k.set("IS_NAN(a)", is_float(x.dtype) ? "NAN_OF(a)" : "false");
   if (first) {
     std::erase_if(k.params, [](const Param& p) { return p.name == "place"; });
