@@ -67,7 +67,8 @@ struct NewModel {
     } else {
       print_out("{}: the model, found by every command after a build\n", files[0].first);
       print_out("{}: the same in PyTorch, for golden values and benchmarks\n\n", files[1].first);
-      print_out("next:\n  cmake --build --preset release\n  tutti train {} --size tiny --steps 20\n", name);
+      print_out("next:\n  scripts/collect.py   # adds it to the list of models\n  cmake --build --preset release\n");
+      print_out("  tutti train {} --size tiny --steps 20\n", name);
       print_out("  python tests/golden/make_models.py {}   # with PyTorch: 20 steps to compare with\n", name);
       print_out("  ctest --preset release -R '/{} '        # golden, lockstep on every device, bf16 and f16\n", name);
     }

@@ -59,10 +59,3 @@ function(tutti_library name)
   add_library(${name} STATIC ${ARGN})
   target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
 endfunction()
-
-# Writes the names of files to OUT where they are not what it says already: commands that read a folder depend on it, so
-# that they run when a file goes or an old one comes.
-function(tutti_list_file out)
-  list(JOIN ARGN "\n" text)
-  file(CONFIGURE OUTPUT "${out}" CONTENT "${text}\n" @ONLY)
-endfunction()

@@ -8,9 +8,9 @@ usage() {
   cat <<'TEXT'
 usage: scripts/lint.sh [--help] [--all | --since REF] [--most N] [--jobs N] [FOLDER…]
 
-Checks the format of all C and C++ files and the spelling of all text (codespell with the words of .codespellrc), then runs
-clang-tidy over the sources in FOLDER… (by default all but tests and examples) that changed. A changed header counts as the
-source of the same name. Needs clang-format 14, clang-tidy 14 and codespell (scripts/deps.sh --lint).
+Checks that generated headers and lists are up to date (scripts/collect.py), the format of all C and C++ files and the
+spelling of all text (codespell with the words of .codespellrc), then runs clang-tidy over the sources in FOLDER… (by default
+all but tests and examples) that changed. A changed header counts as the source of the same name. Needs clang-format 14, clang-tidy 14 and codespell (scripts/deps.sh --lint).
 
   --since REF   changed since the merge base with REF (default: origin/main, on main itself the commit before)
   --all         clang-tidy over all sources
@@ -53,6 +53,7 @@ git ls-files -z | xargs -0 codespell --config .codespellrc || {
   failed=1
   echo "lint: correct these words, or add right ones to ignore-words-list in .codespellrc" >&2
 }
+scripts/collect.py --check || failed=1
 
 # Changed files, by name: since the merge base with a branch; else since the commit before; else those of the one commit.
 changed() {

@@ -3,7 +3,6 @@
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -29,8 +28,6 @@ def main(out):
     for path in public_headers():
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, out / path)
-    subprocess.run(["cmake", f"-DFOLDER={ROOT / 'graph/ops'}", f"-DOUT={out}", "-P", ROOT / "cmake/CollectOps.cmake"], check=True)
-    (out / "ops_registry.cpp").unlink()
 
 
 if __name__ == "__main__":

@@ -143,6 +143,7 @@ class Models(harness.Case):
         for folder in ("train/models", "bench/peers/zoo"):
             (self.folder / folder).mkdir(parents=True)
         out = self.done("new-model", "my_net2", "--root", self.folder).stdout
+        self.assertIn("scripts/collect.py", out)
         self.assertIn("tutti train my_net2", out)
         model = (self.folder / "train/models/my_net2.cpp").read_text()
         self.assertIn("const ModelDef my_net2_model{", model)

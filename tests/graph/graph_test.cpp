@@ -121,6 +121,13 @@ TEST(Autodiff, RefusesALossThatIsNoScalar) {
   EXPECT_NE(message_of([&] { gradients(x * 2, {x}); }).find("not a scalar"), std::string::npos);
 }
 
+/// `find_op` searches the collected list, which is in the order of the names.
+TEST(Ops, AreFoundByTheirNames) {
+  ASSERT_GT(all_ops().size(), 100u);
+  for (const OpDef* op : all_ops()) EXPECT_EQ(find_op(op->name), op) << op->name;
+  EXPECT_EQ(find_op("no_such_op"), nullptr);
+}
+
 TEST(Eval, NamesAMissingInput) {
   Graph g;
   Value x = g.feed("x", {DType::f32, {2}});

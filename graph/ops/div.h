@@ -1,0 +1,13 @@
+// Written by scripts/collect.py from graph/ops/div.cpp: change that file.
+#pragma once
+#include "graph/op.h"
+
+namespace tutti {
+
+extern TUTTI_API const OpDef div_op;
+/// y = a / b
+inline Value operator/(Value a, Value b) { return call(div_op, {a, b}); }
+inline Value operator/(Value a, double b) { return a / a.like(b); }
+inline Value operator/(double a, Value b) { return b.like(a) / b; }
+
+}  // namespace tutti
