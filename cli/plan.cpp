@@ -83,8 +83,9 @@ nlohmann::ordered_json document(const Row& row) {
 
 struct PlanCommand {
   RunOptions run;
+  RunSettings settings;
   std::string devices = "all";
-  bool json = false, no_eval = false, no_search = false;
+  bool json = false, no_search = false;
   int64_t world = 1;
   std::string network, roofline;
   std::optional<bench::Card> card;  // that of --roofline
@@ -125,9 +126,10 @@ struct PlanCommand {
     line("constants", p.training.constants);
     if (transient(p.update)) line("update", transient(p.update), "by the gradients of all parts");
     if (transient(p.last)) line("last batch", transient(p.last), "the smaller batch at the end of an epoch");
-    if (!no_eval) line("evaluation", transient(p.evaluation));
+    if (!settings.no_eval) line("evaluation", transient(p.evaluation));
     if (p.early)
-      line("initialization", p.early, no_eval ? "freed before the first step" : "more than the later steps need");
+      line("initialization", p.early,
+           settings.no_eval ? "freed before the first step" : "more than the later steps need");
     if (row.largest_batch)
       fmt::print(
           "  largest batch   {:>12}  {}\n", *row.largest_batch,
@@ -174,8 +176,8 @@ struct PlanCommand {
       TrainerOptions options = one.trainer_options();
       options.forms = forms;
       Task task = one.make_task(*data.train);
-      one.fit(options, device, task, data, !no_eval, !json);
-      const data::Source* test = no_eval ? nullptr : data.test.get();
+      one.fit(options, device, task, data, !settings.no_eval, !json);
+      const data::Source* test = settings.no_eval ? nullptr : data.test.get();
       RunPlanner planner(device, task, options, *data.train, test);
       try {
         row.plan = planner.plan(run.trainer.batch);
@@ -255,7 +257,8 @@ void add_plan(CLI::App& app, Action& action) {
   for (const char* option : {"device", "fallback", "epochs", "steps"}) command.run.leave_out(*sub, option);
   sub->add_option("--device", command.devices, devices_help)->group("Device");
   sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");
-  sub->add_flag("--no-eval", command.no_eval, "Without evaluation on the test set")->group("Training");
+  for (const RunOption& option : run_options())
+    if (option.name == "no-eval") add_run_option(*sub, option, command.settings);
   sub->add_flag("--no-search", command.no_search, "Do not look for the largest batch that fits")->group("Training");
   sub->add_option("--world", command.world,
                   "Plan one rank of a run with so many (mpiexec -n N tutti train …); --batch is that of all ranks")

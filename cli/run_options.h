@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/number.h"
 #include "data/tokenizer.h"
+#include "train/run/run_option.h"
 #include "train/run/trainer.h"
 #include "train/run/trainer_option.h"
 #include "train/task/model_option.h"
@@ -31,6 +32,9 @@ CLI::Option* add_value(CLI::App& sub, std::string_view option, V& value, const s
 
 /// Declares an option for each of data::data_options(), which sets its field of `open`.
 std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& open);
+
+/// Declares a run's option that the library has a record of; it sets its field of `settings`.
+CLI::Option* add_run_option(CLI::App& sub, const RunOption& option, RunSettings& settings);
 
 struct RunOptions {
   /// The options that the trainer has records of. Batch 0: the model's.

@@ -34,6 +34,12 @@ std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& ope
   return all;
 }
 
+CLI::Option* add_run_option(CLI::App& sub, const RunOption& option, RunSettings& settings) {
+  return std::visit([&](auto member) { return add_value(sub, option.name, settings.*member, option.doc); },
+                    option.field)
+      ->group(std::string(option.group));
+}
+
 void RunOptions::declare(CLI::Option* option, const char* group) {
   option->group(group);
   options_.emplace(option->get_lnames().empty() ? "model" : option->get_lnames()[0], option);

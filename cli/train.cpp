@@ -101,7 +101,7 @@ Settings TrainCommand::common(const TrainerOptions& options, int64_t total) cons
                                      {"recomputed blocks", options.recompute},
                                      {"norms", options.norms_every},
                                      {"gradient norm", options.gradient_norm},
-                                     {"no-eval", no_eval},
+                                     {"no-eval", settings.no_eval},
                                      {"checkpoint", !settings.checkpoint.empty()}})
     all.emplace_back(name, std::to_string(number));
   all.emplace_back("shard", options.shard);
@@ -124,7 +124,7 @@ TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& t
   options.gradient_norm =
       (!settings.log_dir.empty() || page.asked()) && (options.norms_every > 0 || options.clip_norm > 0);
   if (page.asked() || run.memory_budget > 0) options.forms = run.weight_forms(resume);
-  run.fit(options, device, task, data, !no_eval, !quiet);
+  run.fit(options, device, task, data, !settings.no_eval, !quiet);
   options.profiler = profile.make();
   return options;
 }
@@ -137,7 +137,7 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
     none.stopped = none.failed = true;
     none.samples_per_second = last.samples_per_second;
     bool too_large = e.code == Code::no_memory && device.memory_free > 0 && trainer.steps() == 0;
-    const data::Source* test = no_eval ? nullptr : data.test.get();
+    const data::Source* test = settings.no_eval ? nullptr : data.test.get();
     TrainerOptions planned = options;
     if (too_large) planned.forms = run.weight_forms(resume);
     auto ways = too_large ? ways_to_fit(device, task, planned, *data.train, test, device.memory_free)
@@ -187,7 +187,6 @@ int TrainCommand::operator()() try {
   }
   run.validate();
   expect_ordered(run.trainer);
-  if (no_eval) settings.no_evaluation = "--no-eval";
   check_options();
   check_ranks();
   if (summary) return summarize_model();
@@ -229,7 +228,7 @@ int TrainCommand::operator()() try {
   if (overfit) return train_overfit(device, trainer, data, progress);
   Outcome outcome;
   try {
-    const data::Source* test = no_eval ? nullptr : data.test.get();
+    const data::Source* test = settings.no_eval ? nullptr : data.test.get();
     if (page.asked())
       page.memory(RunPlanner(device, task, trainer.options(), *data.train, test).plan(run.trainer.batch));
     outcome = train(trainer, data, total, progress);
@@ -254,9 +253,7 @@ namespace {
 /// The options that the library has records of.
 void add_settings(TrainCommand& command, CLI::App* sub) {
   for (const RunOption& option : run_options()) {
-    CLI::Option* added = std::visit(
-        [&](auto member) { return add_value(*sub, option.name, command.settings.*member, option.doc); }, option.field);
-    added->group(std::string(option.group));
+    CLI::Option* added = add_run_option(*sub, option, command.settings);
     if (option.stored) command.run.remember(added);
   }
   for (const TrainerOption& option : trainer_options())
@@ -291,7 +288,6 @@ void add_training(TrainCommand& command, CLI::App* sub) {
   sub->add_flag("--deterministic")
       ->description("No effect: training is always deterministic on a given device")
       ->group("Training");
-  sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
 }
 
 }  // namespace

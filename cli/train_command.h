@@ -24,7 +24,7 @@ struct TrainCommand {
   RunSettings settings;
   std::string resume, adapters, merged;
   std::optional<int64_t> overfit;
-  bool json = false, quiet = false, no_eval = false, summary = false;
+  bool json = false, quiet = false, summary = false;
 
   std::optional<ModelSpeeds> speeds;  // with --device fastest
 

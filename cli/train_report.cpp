@@ -154,7 +154,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
 bool TrainCommand::write_page(Trainer& trainer, const data::Sources& data, const nlohmann::ordered_json& result,
                               const Outcome& o) {
   std::fflush(stdout);
-  if (!no_eval) page.look(trainer, run, data);
+  if (!settings.no_eval) page.look(trainer, run, data);
   return page.write(result,
                     o.stopped ? fmt::format("stopped after step {}", trainer.steps())
                     : o.converged

@@ -133,7 +133,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   Observer observer(*this, trainer, *data.train, total, progress);
   SetPasses passes(trainer, *data.train);
   loop->end_at(total);
-  Outcome o{loop->train(trainer, passes, no_eval ? nullptr : data.test.get(), observer), {}};
+  Outcome o{loop->train(trainer, passes, settings.no_eval ? nullptr : data.test.get(), observer), {}};
   const bool nothing_left = o.history.empty() && !o.stopped;
   if (nothing_left && !(adapters.empty() && merged.empty())) {  // weights were requested anyway
     trainer.prepare(*data.train);
@@ -147,7 +147,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
     progress.print(fmt::format("--target {}: reached after {} steps and {:.1f} s of training", settings.target,
                                trainer.steps(), o.seconds));
   if (!o.history.empty()) o.score = o.history.back().score;
-  if (nothing_left && !no_eval) o.score = trainer.evaluate(*data.test);  // resumed a finished run
+  if (nothing_left && !settings.no_eval) o.score = trainer.evaluate(*data.test);  // resumed a finished run
   return o;
 }
 

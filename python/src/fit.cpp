@@ -231,7 +231,7 @@ void set_limits(RunSettings& s, const Trainer& t, std::optional<int64_t> epochs,
 
 void run(Trainer& t, Passes& passes, const Source* validation, RunSettings settings, PyObserver& observer) {
   World* world = t.options().world.get();
-  if (!validation) settings.no_evaluation = "validation=None";
+  settings.no_eval = !validation;
   settings.norms = t.options().norms_every > 0;
   Run run(std::move(settings), !world || world->rank() == 0);
   RunResult result = run.train(t, passes, validation, observer);
@@ -262,12 +262,13 @@ void agree_on(Trainer& t, const Source& set, bool same_set, const std::map<std::
 }
 
 void bind_run_options(nb::module_& m) {
-  m.def("run_options", [] {  // (keyword, default, doc) of each record
+  m.def("run_options", [] {  // (keyword, default, doc) of each record that fit() takes
     nb::list all;
     for (const RunOption& option : run_options())
-      all.append(nb::make_tuple(option.keyword(),
-                                std::visit([](auto member) { return nb::cast(RunSettings{}.*member); }, option.field),
-                                option.doc));
+      if (option.python.empty())
+        all.append(nb::make_tuple(option.keyword(),
+                                  std::visit([](auto member) { return nb::cast(RunSettings{}.*member); }, option.field),
+                                  option.doc));
     return all;
   });
 }

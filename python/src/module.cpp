@@ -7,6 +7,7 @@
 
 #include "core/base/option_text.h"
 #include "core/base/text.h"
+#include "train/run/run_option.h"
 
 NB_MODULE(_core, m) {
   using namespace tutti::python;
@@ -14,6 +15,8 @@ NB_MODULE(_core, m) {
   m.attr("version") = TUTTI_VERSION;
   m.def("leave_interpreter", &leave_interpreter);  // for atexit
   tutti::set_option_style([](std::string_view name, std::string_view value) {
+    for (const tutti::RunOption& option : tutti::run_options())
+      if (option.name == name && !option.python.empty()) return std::string(option.python);
     std::string key(name);
     std::ranges::replace(key, '-', '_');
     if (value.empty()) return key;

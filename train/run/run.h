@@ -24,13 +24,13 @@ struct TUTTI_API RunSettings {
   bool keep_best = false;       ///< also that of the lowest test loss, as NAME.best.EXT
   int64_t patience = 0;         ///< epochs without a lower test loss that end the run; 0: off
   std::string target = {};      ///< "accuracy=0.97": a value of the test set that ends the run; "": none
+  bool no_eval = false;         ///< no evaluation on the test set
 
-  bool only_best = false;          ///< `checkpoint` has the best model of this run, not the newest: see Run
-  std::string no_evaluation = {};  ///< what leaves out evaluation, as messages name it; "": nothing does
-  bool norms = false;              ///< whether the log has norms (TrainerOptions::norms_every)
-  int64_t steps = unlimited;       ///< of the trainer in all, at which the run ends
-  int64_t epochs = unlimited;      ///< of this run, after which it ends
-  std::string data = "SPEC";       ///< how `tutti data` names the training data, for a hint
+  bool only_best = false;      ///< `checkpoint` has the best model of this run, not the newest: see Run
+  bool norms = false;          ///< whether the log has norms (TrainerOptions::norms_every)
+  int64_t steps = unlimited;   ///< of the trainer in all, at which the run ends
+  int64_t epochs = unlimited;  ///< of this run, after which it ends
+  std::string data = "SPEC";   ///< how `tutti data` names the training data, for a hint
 };
 
 /// Where a run's batches come from, in passes (epochs).
@@ -127,7 +127,7 @@ class TUTTI_API Run {
   /// Changes where the run ends.
   void end_at(int64_t steps);
   /// Trains until a limit is reached, early stopping, or the observer's stop(). `test`: evaluated after every epoch;
-  /// null with RunSettings::no_evaluation. Throws NotFinite, with the last good checkpoint in the remedy, and
+  /// null with RunSettings::no_eval. Throws NotFinite, with the last good checkpoint in the remedy, and
   /// Error(internal) if the last checkpoint could not be written.
   RunResult train(Trainer& trainer, Passes& passes, const data::Source* test, RunObserver& observer);
   /// Logs the steps whose losses were read since the last call. train() does so itself.

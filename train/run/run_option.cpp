@@ -50,26 +50,32 @@ std::span<const RunOption> run_options() {
        .field = &S::target,
        .doc = "Stop after the epoch in which the test set reaches a value: accuracy=0.97, loss=0.1, or METRIC<=VALUE "
               "and METRIC>=VALUE"},
+      {.name = "no-eval",
+       .group = "Training",
+       .field = &S::no_eval,
+       .doc = "Do not evaluate on the test set",
+       .stored = false,
+       .python = "validation=None"},
   };
   return all;
 }
 
 void expect_evaluation(const RunSettings& s, std::string_view option, std::string_view value) {
-  if (!s.no_evaluation.empty())
-    throw invalid_option(option, value, fmt::format("needs the test loss, which {} does not compute", s.no_evaluation),
-                         fmt::format("omit {} or {}", option_text(option), s.no_evaluation));
+  if (s.no_eval)
+    throw invalid_option(option, value,
+                         fmt::format("needs the test loss, which {} does not compute", option_text("no-eval")),
+                         fmt::format("omit {} or {}", option_text(option), option_text("no-eval")));
 }
 
 void check(const RunSettings& s) {
-  const bool evaluates = s.no_evaluation.empty();
   if (s.keep_best) expect_evaluation(s, "keep-best", "");
-  if (s.patience < 0 || (s.patience > 0 && !evaluates))
+  if (s.patience < 0 || (s.patience > 0 && s.no_eval))
     throw invalid_option("patience", s.patience, "must be at least 1, and needs the test loss",
-                         evaluates ? "use 1 or more" : fmt::format("use 1 or more, without {}", s.no_evaluation));
+                         s.no_eval ? "use 1 or more, without " + option_text("no-eval") : "use 1 or more");
   Goal::parse(s.target);
-  if (!evaluates && !s.target.empty())
+  if (s.no_eval && !s.target.empty())
     throw invalid_option("target", s.target, "needs evaluation on the test set",
-                         fmt::format("omit {} or {}", option_text("target"), s.no_evaluation));
+                         fmt::format("omit {} or {}", option_text("target"), option_text("no-eval")));
   if (s.keep < 1)
     throw invalid_option("keep", s.keep, "must be at least 1, because the newest checkpoint is always kept",
                          "1 or more");

@@ -18,7 +18,8 @@ struct TUTTI_API RunOption {
   std::string_view group;  ///< heading in help texts
   Field field;
   std::string doc;
-  bool stored = true;  ///< whether checkpoints store it, for a resumed run
+  bool stored = true;            ///< whether checkpoints store it, for a resumed run
+  std::string_view python = {};  ///< what Python's fit() takes in its place: "validation=None"
 
   /// The name in Python: "keep_best".
   std::string keyword() const;
