@@ -314,7 +314,7 @@ class Training(unittest.TestCase):
 
     def test_options_of_a_run_that_do_not_apply(self):
         for options, message in (({"patience": 2}, "patience=2: .*without validation=None"), ({"keep": 2}, "keep: has no effect without checkpoint"),
-                                 ({"target": "loss=1"}, "target='loss=1': needs evaluation.*\n.*omit target or validation=None"), ({"save_every": "5x"}, "save_every"),
+                                 ({"target": "loss=1"}, "target='loss=1': needs evaluation[\\s\\S]*omit target or validation=None"), ({"save_every": "5x"}, "save_every"),
                                  ({"save_every": 5, "checkpoint": "x"}, "save_every: checkpoint has the best model.*keep_best=True"),
                                  ({"patience": "some"}, "patience='some': expected a whole number")):
             for data in (quadrants(), self.batches()):

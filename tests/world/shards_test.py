@@ -195,9 +195,16 @@ class Mixed(ranks.Case):
     def test_exact_numerics_need_no_owner(self):
         args = [*ranks.MLP, "--steps", "20", "--reduce", "ordered", "--numerics", "exact"]
         one = self.trained(1, *args, "--accumulate", "2", "--device", "onednn", "--threads", "1")
-        both = self.trained(2, *args, "--device", "onednn,reference")
-        self.assertEqual((both["state_hash"], both["losses"]), (one["state_hash"], one["losses"]))
-        self.assertEqual(both["world"]["shard"], "none")
+        owned = self.trained(2, *args, *SHARD, "--device", "onednn,reference")
+        self.assertEqual((owned["state_hash"], owned["world"]["shard"]), (one["state_hash"], "optimizer"))
+        others = ["reference", *[d for d in harness.usable_devices(slow=True) if d.startswith("opencl")][:1]]
+        for other in others:
+            both = self.trained(2, *args, "--device", f"onednn,{other}")
+            self.assertEqual((both["state_hash"], both["losses"]), (one["state_hash"], one["losses"]), other)
+            self.assertEqual(both["world"]["shard"], "none", other)
+            self.assertLess(both["world"]["bytes_sent"], owned["world"]["bytes_sent"], other)
+        if len(others) < 2:
+            self.skip_without("opencl", "no such device")
 
     def test_an_order_needs_equal_devices(self):
         self.refused(["--reduce ordered", "devices differ", "--numerics exact"],
