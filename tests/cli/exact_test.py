@@ -83,21 +83,33 @@ class Exact(harness.Case):
 
     def test_a_fault_is_found(self):
         """What a compiler may do is found before the first step, and named; bisect names the node."""
-        named = {"contraction": ("matmul: element", "matmul"), "order": ("sum of all: element", "sum"),
-                 "division": ("div: element", None), "flush": ("its numerics are not exact", None)}
-        for fault, (proof, op) in named.items():
+        right = self.planted("none")
+        for fault, proof, model, op, label in (("contraction", "matmul: element", "mlp", "matmul", "4.backward"),
+                                               ("order", "sum of all: element", "gpt", "sum", "loss"),
+                                               ("division", "div: element", "fragile", "div", "1"),
+                                               ("flush", "element", "fragile", "mul", "4")):
             with self.subTest(fault=fault):
                 env = self.planted(fault)
                 self.fails(2, ["planted:0: its numerics are not exact", proof, ", expected 0x", "--numerics fast"],
                            "train", "mlp", *TINY, "--steps", 1, "--device", "planted", env=env)
-                if not op:
-                    continue
-                result = harness.tutti("bisect", "mlp", *TINY, "--a", "onednn", "--b", "planted:0", "--json", env=env)
+                words = self.fragile() if model == "fragile" else [model, *TINY]
+                words = ["bisect", *words, "--steps", 1, "--batch", 4, "--a", "onednn", "--b", "planted:0"]
+                result = harness.tutti(*words, "--json", env=env)
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
                 finding = json.loads(result.stdout)["finding"]
-                self.assertEqual((finding["op"], finding["wrong"]), (op, "planted:0"), finding)
+                self.assertEqual((finding["op"], finding["label"], finding["wrong"]), (op, label, "planted:0"), finding)
                 self.assertIn("elements have other bits, the first is", finding["difference"])
-        self.train("mlp", *TINY, "--steps", 1, "--device", "planted", env=self.planted("none"))
+                result = harness.tutti(*words, env=right)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.train("mlp", *TINY, "--steps", 1, "--device", "planted", env=right)
+
+    def fragile(self):
+        """A model with quotients and, by two factors of 1e-20, denormals."""
+        file = self.folder / "fragile.json"
+        layers = [{"Linear": {"out_features": 8}}, "Softmax", {"Linear": {"out_features": 8}}, {"PReLU": {"init": 1e-20}},
+                  {"PReLU": {"init": 1e-20}}, {"Linear": {"out_features": 4}}]
+        file.write_text(json.dumps({"name": "fragile", "input": [16], "layers": layers}))
+        return [file, "--data", "synthetic:16:4:64:16", "--numerics", "exact"]
 
     def test_refusals(self):
         for precision in ("bf16", "f16", "tf32", "f64"):

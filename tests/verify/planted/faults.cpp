@@ -11,6 +11,19 @@ size_t largest(const Tensor& t) {
   return static_cast<size_t>(std::max_element(t.at.begin(), t.at.end(), less) - t.at.begin());
 }
 
+/// The element of an operand of shape `from` that element e of a broadcast result of shape `to` is computed from.
+size_t broadcast_index(size_t e, const Shape& to, const Shape& from) {
+  auto rest = static_cast<int64_t>(e);
+  int64_t index = 0, step = 1;
+  for (size_t d = to.size(), k = from.size(); k-- > 0;) {
+    --d;
+    index += from[k] == 1 ? 0 : rest % to[d] * step;
+    rest /= to[d];
+    step *= from[k];
+  }
+  return static_cast<size_t>(index);
+}
+
 }  // namespace
 
 void before(const std::string& fault, Work& w) {
@@ -64,8 +77,11 @@ void after_exact(const std::string& fault, Work& w) {
     for (double x : w.in[0].at) sum = f32(sum + x);
     y[0] = sum;
   }
-  if (fault == "division" && w.op == "div" && w.in[0].shape() == w.in[1].shape())
-    for (size_t e = 0; e < y.size(); ++e) y[e] = f32(w.in[0].at[e] * f32(1 / w.in[1].at[e]));
+  if (fault == "division" && w.op == "div")
+    for (size_t e = 0; e < y.size(); ++e) {
+      auto at = [&](const Tensor& t) { return t.at[broadcast_index(e, w.out[0].shape(), t.shape())]; };
+      y[e] = f32(at(w.in[0]) * f32(1 / at(w.in[1])));
+    }
   if (fault == "flush")
     for (double& x : y)
       if (std::abs(x) < 0x1p-126) x = std::copysign(0.0, x);
