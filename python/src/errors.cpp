@@ -1,5 +1,4 @@
 // Translates the engine's errors to Python exceptions: the classes of tutti/errors.py, by code.
-#include <algorithm>
 
 #include "core/base/option_text.h"
 #include "module.h"
@@ -22,11 +21,7 @@ void raise(const char* name, const Error& e, std::optional<int64_t> step = {}) {
   nb::object type = nb::module_::import_("tutti.errors").attr(name);
   nb::object error = type(e.what(), e.remedy);
   if (step) error.attr("step") = *step;
-  if (const auto* wrong = dynamic_cast<const OptionError*>(&e)) {
-    std::string option = wrong->option;
-    std::ranges::replace(option, '-', '_');
-    error.attr("option") = option;
-  }
+  if (const auto* wrong = dynamic_cast<const OptionError*>(&e)) error.attr("option") = keyword(wrong->option);
   PyErr_SetObject(type.ptr(), error.ptr());
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -196,7 +195,7 @@ class PyObserver : public RunObserver {
 RunSettings settings_of(const nb::dict& given) {
   RunSettings s;
   for (const RunOption& option : run_options()) {
-    const std::string key = option.keyword();
+    const std::string key = keyword(option.name);
     if (!given.contains(key.c_str())) continue;
     nb::handle value = given[key.c_str()];
     std::visit(
@@ -266,7 +265,7 @@ void bind_run_options(nb::module_& m) {
     nb::list all;
     for (const RunOption& option : run_options())
       if (option.python.empty())
-        all.append(nb::make_tuple(option.keyword(),
+        all.append(nb::make_tuple(keyword(option.name),
                                   std::visit([](auto member) { return nb::cast(RunSettings{}.*member); }, option.field),
                                   option.doc));
     return all;

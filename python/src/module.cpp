@@ -9,6 +9,12 @@
 #include "core/base/text.h"
 #include "train/run/run_option.h"
 
+std::string tutti::python::keyword(std::string_view option) {
+  std::string key(option);
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
 NB_MODULE(_core, m) {
   using namespace tutti::python;
   nb::set_leak_warnings(false);  // modules keep their classes until the process ends
@@ -17,8 +23,7 @@ NB_MODULE(_core, m) {
   tutti::set_option_style([](std::string_view name, std::string_view value) {
     for (const tutti::RunOption& option : tutti::run_options())
       if (option.name == name && !option.python.empty()) return std::string(option.python);
-    std::string key(name);
-    std::ranges::replace(key, '-', '_');
+    std::string key = keyword(name);
     if (value.empty()) return key;
     bool number = tutti::parse_number<double>(std::string(value)).has_value();
     return number ? fmt::format("{}={}", key, value) : fmt::format("{}='{}'", key, value);

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,9 @@
 namespace tutti::python {
 
 namespace nb = nanobind;
+
+/// The name of an option in Python: "clip_norm".
+std::string keyword(std::string_view option);
 
 /// A graph used in Python: an owned one, or one that the engine lends for the duration of a callback.
 struct GraphHandle {

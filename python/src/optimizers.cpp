@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/status.h"
 #include "graph/ops/add.h"
@@ -63,9 +62,7 @@ Optimizer optimizer_of(const std::string& kind, const std::map<std::string, doub
   Optimizer o = optimizer_named(kind);
   std::vector<Hyperparameter> all = hyperparameters(o);
   for (const auto& [key, x] : given) {
-    std::string option = key;
-    std::ranges::replace(option, '_', '-');
-    auto it = std::ranges::find_if(all, [&](const Hyperparameter& h) { return option == h.option; });
+    auto it = std::ranges::find_if(all, [&](const Hyperparameter& h) { return keyword(h.option) == key; });
     if (it == all.end()) {
       std::string known;
       for (const Hyperparameter& h : all) known += (known.empty() ? "" : ", ") + std::string(h.option);
@@ -131,11 +128,8 @@ void bind_optimizers(nb::module_& m) {
     nb::dict all;
     for (Optimizer o : all_optimizers()) {
       nb::dict values;
-      for (const Hyperparameter& h : hyperparameters(o)) {
-        std::string key = h.option;
-        std::ranges::replace(key, '-', '_');
-        values[key.c_str()] = h.flag ? nb::cast(*h.flag) : nb::cast(*h.value);
-      }
+      for (const Hyperparameter& h : hyperparameters(o))
+        values[keyword(h.option).c_str()] = h.flag ? nb::cast(*h.flag) : nb::cast(*h.value);
       all[name(o).c_str()] = values;
     }
     return all;

@@ -2,9 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <functional>
-
 #include "array_source.h"
 #include "core/base/status.h"
 #include "data/dataset.h"
@@ -86,12 +83,17 @@ Task task_of(nb::object function, const std::string& description) {
       description);
 }
 
+/// Its name in Python.
+std::string keyword_of(const TrainerOption& option) {
+  return keyword(option.python.empty() ? option.name : option.python);
+}
+
 /// Options passed by the Python class, named as in TrainerOptions.
 TrainerOptions options_of(const nb::dict& d) {
   TrainerOptions o;
   OptionTexts texts;
   for (const TrainerOption& option : trainer_options()) {
-    std::string key = option.keyword();
+    const std::string key = keyword_of(option);
     if (!d.contains(key.c_str())) continue;
     if (option.parse)
       texts.emplace(option.name, nb::cast<std::string>(nb::str(nb::handle(d[key.c_str()]))));
@@ -147,10 +149,8 @@ double train(PyTrainer& trainer, const Source& set, int64_t max_steps) {
 void set_data_option(data::OpenOptions& how, const std::string& key, nb::handle value) {
   std::vector<std::string> names = {"vocabulary", "whole", "labelled"};
   for (const data::DataOption& option : data::data_options()) {
-    std::string name(option.name);
-    std::ranges::replace(name, '-', '_');
-    names.push_back(name);
-    if (name != key) continue;
+    names.push_back(keyword(option.name));
+    if (names.back() != key) continue;
     return std::visit([&](auto field) { how.*field = nb::cast<std::remove_cvref_t<decltype(how.*field)>>(value); },
                       option.field);
   }
@@ -281,7 +281,7 @@ static void bind_trainer_options(nb::module_& m) {
     nb::list all;
     for (const TrainerOption& option : trainer_options())
       all.append(nb::make_tuple(
-          option.keyword(),
+          keyword_of(option),
           option.parse
               ? nb::cast(option.text)
               : std::visit([](auto member) -> nb::object { return nb::cast(TrainerOptions{}.*member); }, option.field),

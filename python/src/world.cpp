@@ -1,8 +1,5 @@
 #include "world.h"
 
-#include <algorithm>
-#include <thread>
-
 #include "core/world/agree.h"
 #include "core/world/launch.h"
 #include "module.h"

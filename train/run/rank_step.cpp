@@ -1,7 +1,5 @@
 #include "train/run/rank_step.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>

@@ -2,19 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/option_text.h"
 #include "train/run/goal.h"
 #include "train/run/saver.h"
 
 namespace tutti {
-
-std::string RunOption::keyword() const {
-  std::string key(name);
-  std::ranges::replace(key, '-', '_');
-  return key;
-}
 
 std::span<const RunOption> run_options() {
   using S = RunSettings;

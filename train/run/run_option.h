@@ -20,9 +20,6 @@ struct TUTTI_API RunOption {
   std::string doc;
   bool stored = true;            ///< whether checkpoints store it, for a resumed run
   std::string_view python = {};  ///< what Python's fit() takes in its place: "validation=None"
-
-  /// The name in Python: "keep_best".
-  std::string keyword() const;
 };
 
 /// All options, in the order of help texts.

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "core/base/option_text.h"
-#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/world/world.h"
 #include "train/run/plan.h"

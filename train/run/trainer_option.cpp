@@ -369,12 +369,6 @@ void parse_texts(TrainerOptions& options, const OptionTexts& texts, int64_t tota
       option.parse(options, it->second, total_steps);
 }
 
-std::string TrainerOption::keyword() const {
-  std::string text(python.empty() ? name : python);
-  std::ranges::replace(text, '-', '_');
-  return text;
-}
-
 double TrainerOption::number(const TrainerOptions& options) const {
   if (parse) return std::numeric_limits<double>::quiet_NaN();
   return std::visit(

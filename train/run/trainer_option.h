@@ -41,8 +41,6 @@ struct TUTTI_API TrainerOption {
   void (*check)(const TrainerOptions&) = nullptr;
   std::string_view python = {};  ///< the name in Python, if it is another one
 
-  /// The name in Python: "clip_norm".
-  std::string keyword() const;
   /// Throws Error(invalid) for a number x outside of the range.
   void expect(double x) const;
   /// The option's value as a number; NaN for a switch or a text.
