@@ -1,13 +1,10 @@
 #include "cli/device_list.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "cli/command.h"
 #include "cli/print.h"
 #include "core/base/option_text.h"
-#include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace tutti::cli {

@@ -1,8 +1,6 @@
 // tutti export: writes a model as an ONNX file, or a language model as a GGUF file.
 #include "onnx/export.h"
 
-#include <fmt/format.h>
-
 #include "cli/export_gguf.h"
 #include "cli/hf_output.h"
 #include "cli/number.h"

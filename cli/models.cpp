@@ -1,5 +1,4 @@
 // tutti models: lists models and their sizes.
-#include <fmt/format.h>
 
 #include <set>
 

@@ -1,13 +1,10 @@
 #include "cli/network_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/option_text.h"
 #include "core/base/quantity.h"
-#include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace tutti::cli {

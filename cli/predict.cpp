@@ -1,5 +1,4 @@
 // tutti predict: prints a trained model's predictions, or writes its output for every sample to a file.
-#include <fmt/format.h>
 
 #include "cli/explanation.h"
 #include "cli/model_file.h"

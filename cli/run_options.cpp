@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <set>
 

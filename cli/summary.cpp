@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "cli/print.h"
 
 namespace tutti::cli {
 

@@ -10,7 +10,6 @@
 #include "cli/number.h"
 #include "cli/print.h"
 #include "cli/signals.h"
-#include "core/base/cpus.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "core/world/launch.h"

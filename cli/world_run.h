@@ -1,7 +1,6 @@
 // How `tutti train` takes part in a world of several processes (docs/DISTRIBUTED.md).
 #pragma once
 #include <memory>
-#include <optional>
 
 #include "cli/command.h"
 #include "core/world/agree.h"

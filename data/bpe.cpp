@@ -5,7 +5,6 @@
 #include <pcre2.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>

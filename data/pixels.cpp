@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/base/option_text.h"
-#include "core/base/status.h"
 
 namespace tutti::data {
 namespace {

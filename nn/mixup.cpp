@@ -1,7 +1,5 @@
 #include "nn/mixup.h"
 
-#include <fmt/format.h>
-
 #include <boost/math/special_functions/beta.hpp>
 #include <vector>
 

@@ -15,7 +15,6 @@
 #include "graph/ops/elu.h"
 #include "graph/ops/gelu.h"
 #include "graph/ops/leaky_relu.h"
-#include "graph/ops/matmul.h"
 #include "graph/ops/max_pool2d.h"
 #include "graph/ops/relu.h"
 #include "graph/ops/reshape.h"

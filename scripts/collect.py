@@ -12,7 +12,7 @@ import re
 import sys
 import textwrap
 
-# C++ type, namespace, header and list function of the records ("const TYPE NAME{" in FOLDER/*.cpp), and where the list is written.
+# C++ type, namespace, header and list function of the records ("extern const TYPE NAME{" in FOLDER/*.cpp), and where the list goes.
 RECORDS = {
     "train/models": ("ModelDef", "tutti", "train/task/model.h", "all_models", "train/task"),
     "train/hf/families": ("Family", "tutti::hf", "train/hf/family.h", "all_families", "train/hf"),
@@ -36,9 +36,9 @@ def found(path, text, proper, any_spelling, reads):
     return names
 
 
-def records(path, text, kind, name="[a-z0-9_]+"):
-    return found(path, text, rf"^const {kind} ({name}) *{{", rf"{kind}\s+[A-Za-z0-9_]+\s*[{{=]|[^A-Za-z0-9_]{kind}\s*{{",
-                 f"const {kind} NAME{{")
+def records(path, text, kind, name="[a-z0-9_]+", reads="extern const"):
+    return found(path, text, rf"^{reads} {kind} ({name}) *{{", rf"{kind}\s+[A-Za-z0-9_]+\s*[{{=]|[^A-Za-z0-9_]{kind}\s*{{",
+                 f"{reads} {kind} NAME{{")
 
 
 def sources(root, folder, ending):
@@ -80,7 +80,7 @@ def op_header(path, text):
     for function in re.findall(r"^[A-Za-z_][^\n(;{}]*\(", public, re.M):
         if not re.match("(inline|TUTTI_API|constexpr|using) ", function):
             raise Refused(f'{path}: the public "{function}…)" is neither inline nor TUTTI_API: libtutti would not export it')
-    names = records(path, text, "OpDef", "[a-z0-9_]+_op")
+    names = records(path, text, "OpDef", "[a-z0-9_]+_op", "const")
     for name in names:
         if f"extern TUTTI_API const OpDef {name};" not in public:
             raise Refused(f"{path}: its public block lacks: extern TUTTI_API const OpDef {name};")

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "backends/blas/columns.h"
 #include "backends/blas/gemm.h"

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "backends/onednn/repair.h"
 #include "kernels/cpu/isa_kernels.h"

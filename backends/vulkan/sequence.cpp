@@ -1,5 +1,4 @@
 // Recording launches into command buffers.
-#include <fmt/format.h>
 
 #include "backends/vulkan/driver.h"
 

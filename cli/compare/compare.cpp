@@ -1,5 +1,4 @@
 // tutti compare: the results of several runs side by side.
-#include <fmt/format.h>
 
 #include "cli/compare/run_record.h"
 #include "cli/output_file.h"

@@ -1,6 +1,5 @@
 // The option --report: collects the page's content during a run and writes the page at its end.
 #pragma once
-#include <chrono>
 #include <map>
 #include <string>
 

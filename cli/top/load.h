@@ -3,10 +3,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "core/runtime/device.h"
 

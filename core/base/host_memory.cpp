@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <string>
 #include <vector>
 
 #include "core/base/cgroup.h"

@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <map>
 
 #include "core/base/cpus.h"
 #include "core/base/text.h"

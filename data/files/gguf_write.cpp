@@ -1,8 +1,5 @@
 #include "data/files/gguf_write.h"
 
-#include <algorithm>
-#include <bit>
-
 #include "data/files/whole_file.h"
 
 namespace tutti {

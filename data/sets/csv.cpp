@@ -13,7 +13,6 @@
 // The column "input" has all of this as numbers, with a 0 or 1 per known text, for models that read one input.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <numeric>
 
@@ -223,11 +222,11 @@ Sources open(const std::string& spec, const OpenOptions& o) {
 
 }  // namespace
 
-extern const DataForm csv_form;
-const DataForm csv_form{.name = "csv",
-                        .form = "csv:FILE[:TARGET[:real|:class]] (a table; TARGET is the last column unless named)",
-                        .open = open,
-                        .takes_arguments = true,
-                        .takes = {"test-data", "test-fraction", "columns", "drop", "csv"}};
+extern const DataForm csv_form{
+    .name = "csv",
+    .form = "csv:FILE[:TARGET[:real|:class]] (a table; TARGET is the last column unless named)",
+    .open = open,
+    .takes_arguments = true,
+    .takes = {"test-data", "test-fraction", "columns", "drop", "csv"}};
 
 }  // namespace tutti::data

@@ -12,9 +12,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <tuple>
 
 #include "core/base/status.h"
@@ -276,8 +274,7 @@ Sources open(const std::string& spec, const OpenOptions& options) {
 
 }  // namespace
 
-extern const DataForm images_form;
-const DataForm images_form{
+extern const DataForm images_form{
     .name = "images",
     .form =
         "images:DIR (PNG and JPEG files of one size as DIR/CLASS/*, or DIR/train/CLASS/* and DIR/test/CLASS/* or "

@@ -174,20 +174,19 @@ Sources open_enlarged(const std::string& spec, const OpenOptions&) {
 
 }  // namespace
 
-extern const DataForm fashion_mnist_form, fashion_mnist_enlarged_form, idx_form;
-const DataForm fashion_mnist_form{
+extern const DataForm fashion_mnist_form{
     .name = "fashion-mnist",
     .form = "fashion-mnist",
     .open = [](const std::string&, const OpenOptions&) { return fashion_mnist().sources(); },
     .not_installed = fashion_mnist_not_installed};
 
-const DataForm fashion_mnist_enlarged_form{.name = "fashion-mnist",
-                                           .form = "fashion-mnist:CxHxW (zeros around, the channel repeated)",
-                                           .open = open_enlarged,
-                                           .takes_arguments = true,
-                                           .not_installed = fashion_mnist_not_installed};
+extern const DataForm fashion_mnist_enlarged_form{.name = "fashion-mnist",
+                                                  .form = "fashion-mnist:CxHxW (zeros around, the channel repeated)",
+                                                  .open = open_enlarged,
+                                                  .takes_arguments = true,
+                                                  .not_installed = fashion_mnist_not_installed};
 
-const DataForm idx_form{
+extern const DataForm idx_form{
     .name = "idx",
     .form = "idx:DIR (a folder in MNIST's layout)",
     .open = [](const std::string& spec, const OpenOptions&) { return idx_folder(spec.substr(4)).sources(); },

@@ -32,8 +32,7 @@ Sources open(const std::string& spec, const OpenOptions& options) {
 
 }  // namespace
 
-extern const DataForm npz_form;
-const DataForm npz_form{
+extern const DataForm npz_form{
     .name = "npz",
     .form = "npz:FILE (of NumPy, an array per column with a row per sample; \"test.NAME\" for the test)",
     .open = open,

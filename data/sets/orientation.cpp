@@ -114,10 +114,9 @@ Sources open(const std::string& spec, const OpenOptions&) {
 
 }  // namespace
 
-extern const DataForm orientation_form;
-const DataForm orientation_form{.name = "orientation",
-                                .form = "orientation:SIZE[:TRAIN[:TEST]] (drawn images, turned by known angles)",
-                                .open = open,
-                                .takes_arguments = true};
+extern const DataForm orientation_form{.name = "orientation",
+                                       .form = "orientation:SIZE[:TRAIN[:TEST]] (drawn images, turned by known angles)",
+                                       .open = open,
+                                       .takes_arguments = true};
 
 }  // namespace tutti::data

@@ -27,8 +27,7 @@ Sources open(const std::string& spec, const OpenOptions& options) {
 
 }  // namespace
 
-extern const DataForm safetensors_form;
-const DataForm safetensors_form{
+extern const DataForm safetensors_form{
     .name = "safetensors",
     .form = "safetensors:FILE (a tensor per column with a row per sample; \"test.NAME\" for the test)",
     .open = open,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
 #include "core/base/philox.h"
@@ -115,15 +114,15 @@ Sources open(const std::string& spec, const OpenOptions&) {
 
 }  // namespace
 
-extern const DataForm shapes_form;
-const DataForm shapes_form{.name = "shapes",
-                           .form = "shapes:SIZE[:TRAIN[:TEST]] (drawn discs, squares and triangles, a class per pixel)",
-                           .open = open,
-                           .takes_arguments = true,
-                           .generated_bytes = [](const std::string& spec) {
-                             Sizes s = sizes_of(spec);
-                             auto pixels = static_cast<uint64_t>((s.train + s.test) * s.side * s.side);
-                             return pixels * (1 + sizeof(int32_t));
-                           }};
+extern const DataForm shapes_form{
+    .name = "shapes",
+    .form = "shapes:SIZE[:TRAIN[:TEST]] (drawn discs, squares and triangles, a class per pixel)",
+    .open = open,
+    .takes_arguments = true,
+    .generated_bytes = [](const std::string& spec) {
+      Sizes s = sizes_of(spec);
+      auto pixels = static_cast<uint64_t>((s.train + s.test) * s.side * s.side);
+      return pixels * (1 + sizeof(int32_t));
+    }};
 
 }  // namespace tutti::data

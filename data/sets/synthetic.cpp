@@ -143,21 +143,20 @@ Split synthetic(const Shape& shape, int64_t classes, int64_t train, int64_t test
   }
 }
 
-extern const DataForm synthetic_form;
-const DataForm synthetic_form{.name = "synthetic",
-                              .form =
-                                  "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]], for example synthetic:1x28x28:10 or "
-                                  "synthetic:1024:10:4096:512",
-                              .open =
-                                  [](const std::string& spec, const OpenOptions&) {
-                                    Spec s = parse(spec);
-                                    return synthetic(s.shape, s.classes, s.train, s.test).sources();
-                                  },
-                              .takes_arguments = true,
-                              .generated_bytes =
-                                  [](const std::string& spec) {
-                                    Spec s = parse(spec);
-                                    return synthetic_bytes(s.shape, s.classes, s.train, s.test);
-                                  }};
+extern const DataForm synthetic_form{.name = "synthetic",
+                                     .form =
+                                         "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]], for example synthetic:1x28x28:10 or "
+                                         "synthetic:1024:10:4096:512",
+                                     .open =
+                                         [](const std::string& spec, const OpenOptions&) {
+                                           Spec s = parse(spec);
+                                           return synthetic(s.shape, s.classes, s.train, s.test).sources();
+                                         },
+                                     .takes_arguments = true,
+                                     .generated_bytes =
+                                         [](const std::string& spec) {
+                                           Spec s = parse(spec);
+                                           return synthetic_bytes(s.shape, s.classes, s.train, s.test);
+                                         }};
 
 }  // namespace tutti::data

@@ -55,8 +55,7 @@ std::shared_ptr<TensorSet> make(const std::string& name, const Spec& s, int64_t 
 
 }  // namespace
 
-extern const DataForm synthetic_clicks_form;
-const DataForm synthetic_clicks_form{
+extern const DataForm synthetic_clicks_form{
     .name = "synthetic-clicks",
     .form = "synthetic-clicks:DENSE:TABLES:ROWS[:SAMPLES] (dense features and four rows of each table)",
     .open =

@@ -81,8 +81,7 @@ std::shared_ptr<TensorSet> make(const std::string& name, const Spec& t, int64_t 
 
 }  // namespace
 
-extern const DataForm synthetic_table_form;
-const DataForm synthetic_table_form{
+extern const DataForm synthetic_table_form{
     .name = "synthetic-table",
     .form = "synthetic-table:NUMBERS:CATEGORIES:CLASSES[:ROWS] (columns of a table; CLASSES 1: a target of reals)",
     .open =

@@ -45,8 +45,7 @@ std::shared_ptr<TensorSet> make(const std::string& name, const Spec& s, int64_t 
 
 }  // namespace
 
-extern const DataForm synthetic_triplets_form;
-const DataForm synthetic_triplets_form{
+extern const DataForm synthetic_triplets_form{
     .name = "synthetic-triplets",
     .form = "synthetic-triplets:USERS:ITEMS[:SAMPLES] (a user, an item of the user's cluster and one of another)",
     .open =

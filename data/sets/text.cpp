@@ -91,17 +91,16 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::st
   throw invalid_option("tokenizer", name, "unknown", "use bytes, chars, hf:FOLDER, bpe:FOLDER or gguf:FILE");
 }
 
-extern const DataForm synthetic_text_form, text_form;
-const DataForm synthetic_text_form{.name = "synthetic-text",
-                                   .form = "synthetic-text:VOCABULARY[:TOKENS]",
-                                   .open = make_up,
-                                   .takes_arguments = true,
-                                   .takes = {"context"}};
+extern const DataForm synthetic_text_form{.name = "synthetic-text",
+                                          .form = "synthetic-text:VOCABULARY[:TOKENS]",
+                                          .open = make_up,
+                                          .takes_arguments = true,
+                                          .takes = {"context"}};
 
-const DataForm text_form{.name = "text",
-                         .form = "text:FILE (UTF-8; see the options tokenizer and context)",
-                         .open = open_text,
-                         .takes_arguments = true,
-                         .takes = {"context", "tokenizer"}};
+extern const DataForm text_form{.name = "text",
+                                .form = "text:FILE (UTF-8; see the options tokenizer and context)",
+                                .open = open_text,
+                                .takes_arguments = true,
+                                .takes = {"context", "tokenizer"}};
 
 }  // namespace tutti::data

@@ -4,7 +4,6 @@
 
 #include <optional>
 
-#include "core/base/printable.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/merges.h"

@@ -21,8 +21,7 @@ void crop(Image& image, double number, Draws& draws) {
 
 }  // namespace
 
-extern const Transform crop_transform;
-const Transform crop_transform{
+extern const Transform crop_transform{
     .name = "crop",
     .doc = "crop[:4] (shift by at most that many pixels in each direction, padded with black)",
     .usual = 4,

@@ -17,14 +17,13 @@ void cutout(Image& image, double number, Draws& draws) {
 
 }  // namespace
 
-extern const Transform cutout_transform;
-const Transform cutout_transform{.name = "cutout",
-                                 .doc = "cutout[:8] (a black square of that side length)",
-                                 .usual = 8,
-                                 .least = 1,
-                                 .most = 1024,
-                                 .whole = true,
-                                 .below = [](int64_t height, int64_t width) { return std::max(height, width); },
-                                 .apply = cutout};
+extern const Transform cutout_transform{.name = "cutout",
+                                        .doc = "cutout[:8] (a black square of that side length)",
+                                        .usual = 8,
+                                        .least = 1,
+                                        .most = 1024,
+                                        .whole = true,
+                                        .below = [](int64_t height, int64_t width) { return std::max(height, width); },
+                                        .apply = cutout};
 
 }  // namespace tutti::data

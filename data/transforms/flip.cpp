@@ -14,8 +14,7 @@ void flip(Image& image, double, Draws& draws) {
 
 }  // namespace
 
-extern const Transform flip_transform;
-const Transform flip_transform{
+extern const Transform flip_transform{
     .name = "flip", .doc = "flip (swap left and right in half of the images)", .apply = flip};
 
 }  // namespace tutti::data

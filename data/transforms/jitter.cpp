@@ -38,8 +38,7 @@ void jitter(Image& image, double number, Draws& draws) {
 
 }  // namespace
 
-extern const Transform jitter_transform;
-const Transform jitter_transform{
+extern const Transform jitter_transform{
     .name = "jitter",
     .doc = "jitter[:0.2] (change brightness, contrast and saturation by at most that fraction)",
     .usual = 0.2,

@@ -29,12 +29,11 @@ void rotate(Image& image, double number, Draws& draws) {
 
 }  // namespace
 
-extern const Transform rotate_transform;
-const Transform rotate_transform{.name = "rotate",
-                                 .doc = "rotate[:15] (rotate by at most that many degrees in either direction)",
-                                 .usual = 15,
-                                 .least = 0,
-                                 .most = 180,
-                                 .apply = rotate};
+extern const Transform rotate_transform{.name = "rotate",
+                                        .doc = "rotate[:15] (rotate by at most that many degrees in either direction)",
+                                        .usual = 15,
+                                        .least = 0,
+                                        .most = 180,
+                                        .apply = rotate};
 
 }  // namespace tutti::data

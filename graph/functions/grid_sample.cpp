@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/functions/lines.h"

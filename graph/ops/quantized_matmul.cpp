@@ -1,6 +1,4 @@
-#include <fmt/format.h>
 
-#include "core/base/status.h"
 #include "core/geometry/quantized.h"
 #include "graph/op.h"
 #include "graph/ops/cast.h"

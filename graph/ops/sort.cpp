@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -17,7 +16,6 @@
 #include "graph/ops/flip.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/less.h"
-#include "graph/ops/less_equal.h"
 #include "graph/ops/logical_and.h"
 #include "graph/ops/logical_or.h"
 #include "graph/ops/neg.h"

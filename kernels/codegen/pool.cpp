@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/codegen/kernel.h"
 

@@ -14,8 +14,7 @@ const Argument is_causal = {.name = "is_causal",
 
 }  // namespace
 
-extern const LayerKind multihead_attention_kind;
-const LayerKind multihead_attention_kind{
+extern const LayerKind multihead_attention_kind{
     .name = "MultiheadAttention",
     .doc = "self-attention, with batch_first",
     .arguments = {{.name = "embed_dim", .axis = -1},
@@ -28,8 +27,7 @@ const LayerKind multihead_attention_kind{
                                 {.causal = a.flag("is_causal"), .dropout = a.real("dropout"), .bias = a.flag("bias")});
     }};
 
-extern const LayerKind transformer_encoder_layer_kind;
-const LayerKind transformer_encoder_layer_kind{
+extern const LayerKind transformer_encoder_layer_kind{
     .name = "TransformerEncoderLayer",
     .doc = "self-attention, then two linear layers, both with a residual connection and a LayerNorm, with batch_first",
     .arguments =

@@ -88,43 +88,40 @@ struct Repeat {
 
 }  // namespace
 
-extern const LayerKind sequential_kind;
-const LayerKind sequential_kind{.name = "Sequential",
-                                .doc = "the layers one after the other; a list in place of a layer means the same",
-                                .arguments = {{.name = "layers", .type = Argument::layers}},
-                                .make = [](const Arguments& a) -> Layer { return Sequential(a.layers("layers")); }};
+extern const LayerKind sequential_kind{
+    .name = "Sequential",
+    .doc = "the layers one after the other; a list in place of a layer means the same",
+    .arguments = {{.name = "layers", .type = Argument::layers}},
+    .make = [](const Arguments& a) -> Layer { return Sequential(a.layers("layers")); }};
 
-extern const LayerKind residual_kind;
-const LayerKind residual_kind{
+extern const LayerKind residual_kind{
     .name = "residual",
     .doc = "x + layers(x)",
     .arguments = {{.name = "layers", .type = Argument::layers}},
     .make = [](const Arguments& a) -> Layer { return Residual{Sequential(a.layers("layers"))}; }};
 
-extern const LayerKind sum_kind;
-const LayerKind sum_kind{.name = "sum",
-                         .doc = "the sum of all branch(x); an empty branch is x itself",
-                         .arguments = {{.name = "branches", .type = Argument::branches}},
-                         .make = [](const Arguments& a) -> Layer { return Sum{a.layers("branches")}; }};
+extern const LayerKind sum_kind{.name = "sum",
+                                .doc = "the sum of all branch(x); an empty branch is x itself",
+                                .arguments = {{.name = "branches", .type = Argument::branches}},
+                                .make = [](const Arguments& a) -> Layer { return Sum{a.layers("branches")}; }};
 
-extern const LayerKind concat_kind;
-const LayerKind concat_kind{.name = "concat",
-                            .doc = "all branch(x), concatenated along an axis",
-                            .arguments = {{.name = "branches", .type = Argument::branches},
-                                          {.name = "dim", .otherwise = int64_t{1}, .least = -8}},
-                            .make = [](const Arguments& a) -> Layer {
-                              return Concat{a.layers("branches"), a.whole("dim")};
-                            }};
+extern const LayerKind concat_kind{.name = "concat",
+                                   .doc = "all branch(x), concatenated along an axis",
+                                   .arguments = {{.name = "branches", .type = Argument::branches},
+                                                 {.name = "dim", .otherwise = int64_t{1}, .least = -8}},
+                                   .make = [](const Arguments& a) -> Layer {
+                                     return Concat{a.layers("branches"), a.whole("dim")};
+                                   }};
 
-extern const LayerKind repeat_kind;
-const LayerKind repeat_kind{.name = "repeat",
-                            .doc = "the layers, repeated `times` times, each time with new weights",
-                            .arguments = {{.name = "layers", .type = Argument::layers}, {.name = "times"}},
-                            .make = [](const Arguments& a) -> Layer {
-                              // A single layer is repeated without a list around it, like a Sequential of such layers
-                              // in PyTorch.
-                              const NamedLayers& inner = a.layers("layers");
-                              return Repeat{inner.size() == 1 ? inner[0].second : Sequential(inner), a.whole("times")};
-                            }};
+extern const LayerKind repeat_kind{
+    .name = "repeat",
+    .doc = "the layers, repeated `times` times, each time with new weights",
+    .arguments = {{.name = "layers", .type = Argument::layers}, {.name = "times"}},
+    .make = [](const Arguments& a) -> Layer {
+      // A single layer is repeated without a list around it, like a Sequential of such layers
+      // in PyTorch.
+      const NamedLayers& inner = a.layers("layers");
+      return Repeat{inner.size() == 1 ? inner[0].second : Sequential(inner), a.whole("times")};
+    }};
 
 }  // namespace tutti::nn

@@ -47,45 +47,43 @@ std::vector<Argument> arguments(bool transposed) {
 
 }  // namespace
 
-extern const LayerKind conv1d_kind;
-const LayerKind conv1d_kind{.name = "Conv1d",
-                            .doc = "convolution of [N, C, L]",
-                            .arguments = arguments(false),
-                            .make = [](const Arguments& a) -> Layer {
-                              return Convolution1d{a.whole("out_channels"),
-                                                   a.whole("kernel_size"),
+extern const LayerKind conv1d_kind{.name = "Conv1d",
+                                   .doc = "convolution of [N, C, L]",
+                                   .arguments = arguments(false),
+                                   .make = [](const Arguments& a) -> Layer {
+                                     return Convolution1d{a.whole("out_channels"),
+                                                          a.whole("kernel_size"),
+                                                          {.stride = a.whole("stride"),
+                                                           .padding = a.whole("padding"),
+                                                           .dilation = a.whole("dilation"),
+                                                           .groups = a.whole("groups")},
+                                                          a.flag("bias")};
+                                   }};
+
+extern const LayerKind conv2d_kind{.name = "Conv2d",
+                                   .doc = "convolution of images [N, C, H, W] with a square kernel",
+                                   .arguments = arguments(false),
+                                   .make = [](const Arguments& a) -> Layer {
+                                     return Conv2d(a.whole("out_channels"), a.whole("kernel_size"),
                                                    {.stride = a.whole("stride"),
                                                     .padding = a.whole("padding"),
                                                     .dilation = a.whole("dilation"),
-                                                    .groups = a.whole("groups")},
-                                                   a.flag("bias")};
-                            }};
+                                                    .groups = a.whole("groups"),
+                                                    .bias = a.flag("bias")});
+                                   }};
 
-extern const LayerKind conv2d_kind;
-const LayerKind conv2d_kind{.name = "Conv2d",
-                            .doc = "convolution of images [N, C, H, W] with a square kernel",
-                            .arguments = arguments(false),
-                            .make = [](const Arguments& a) -> Layer {
-                              return Conv2d(a.whole("out_channels"), a.whole("kernel_size"),
-                                            {.stride = a.whole("stride"),
-                                             .padding = a.whole("padding"),
-                                             .dilation = a.whole("dilation"),
-                                             .groups = a.whole("groups"),
-                                             .bias = a.flag("bias")});
-                            }};
-
-extern const LayerKind conv_transpose2d_kind;
-const LayerKind conv_transpose2d_kind{.name = "ConvTranspose2d",
-                                      .doc = "transposed convolution of images [N, C, H, W] with a square kernel",
-                                      .arguments = arguments(true),
-                                      .make = [](const Arguments& a) -> Layer {
-                                        return ConvTranspose2d(a.whole("out_channels"), a.whole("kernel_size"),
-                                                               {.stride = a.whole("stride"),
-                                                                .padding = a.whole("padding"),
-                                                                .output_padding = a.whole("output_padding"),
-                                                                .dilation = a.whole("dilation"),
-                                                                .groups = a.whole("groups"),
-                                                                .bias = a.flag("bias")});
-                                      }};
+extern const LayerKind conv_transpose2d_kind{
+    .name = "ConvTranspose2d",
+    .doc = "transposed convolution of images [N, C, H, W] with a square kernel",
+    .arguments = arguments(true),
+    .make = [](const Arguments& a) -> Layer {
+      return ConvTranspose2d(a.whole("out_channels"), a.whole("kernel_size"),
+                             {.stride = a.whole("stride"),
+                              .padding = a.whole("padding"),
+                              .output_padding = a.whole("output_padding"),
+                              .dilation = a.whole("dilation"),
+                              .groups = a.whole("groups"),
+                              .bias = a.flag("bias")});
+    }};
 
 }  // namespace tutti::nn

@@ -3,8 +3,7 @@
 
 namespace tutti::nn {
 
-extern const LayerKind linear_kind;
-const LayerKind linear_kind{
+extern const LayerKind linear_kind{
     .name = "Linear",
     .doc = "x @ weight^T + bias, over the last axis",
     .arguments = {{.name = "in_features", .axis = -1},

@@ -35,24 +35,21 @@ BatchNorm batch_norm_of(const Arguments& a) {
 
 }  // namespace
 
-extern const LayerKind batch_norm1d_kind;
-const LayerKind batch_norm1d_kind{.name = "BatchNorm1d",
-                                  .doc = "normalises every channel of [N, C] or [N, C, L] over the batch",
-                                  .arguments = batch_arguments,
-                                  .make = [](const Arguments& a) -> Layer {
-                                    return Checked{"BatchNorm1d", 2, 3, batch_norm_of(a)};
-                                  }};
+extern const LayerKind batch_norm1d_kind{.name = "BatchNorm1d",
+                                         .doc = "normalises every channel of [N, C] or [N, C, L] over the batch",
+                                         .arguments = batch_arguments,
+                                         .make = [](const Arguments& a) -> Layer {
+                                           return Checked{"BatchNorm1d", 2, 3, batch_norm_of(a)};
+                                         }};
 
-extern const LayerKind batch_norm2d_kind;
-const LayerKind batch_norm2d_kind{.name = "BatchNorm2d",
-                                  .doc = "normalises every channel of images over the batch",
-                                  .arguments = batch_arguments,
-                                  .make = [](const Arguments& a) -> Layer {
-                                    return Checked{"BatchNorm2d", 4, 4, batch_norm_of(a)};
-                                  }};
+extern const LayerKind batch_norm2d_kind{.name = "BatchNorm2d",
+                                         .doc = "normalises every channel of images over the batch",
+                                         .arguments = batch_arguments,
+                                         .make = [](const Arguments& a) -> Layer {
+                                           return Checked{"BatchNorm2d", 4, 4, batch_norm_of(a)};
+                                         }};
 
-extern const LayerKind layer_norm_kind;
-const LayerKind layer_norm_kind{
+extern const LayerKind layer_norm_kind{
     .name = "LayerNorm",
     .doc = "normalises over the last axis",
     .arguments = {{.name = "normalized_shape", .doc = "only the last axis", .axis = -1},
@@ -60,16 +57,14 @@ const LayerKind layer_norm_kind{
                   {.name = "bias", .type = Argument::flag, .otherwise = true}},
     .make = [](const Arguments& a) -> Layer { return LayerNorm(a.real("eps"), a.flag("bias")); }};
 
-extern const LayerKind rms_norm_kind;
-const LayerKind rms_norm_kind{
+extern const LayerKind rms_norm_kind{
     .name = "RMSNorm",
     .doc = "divides by the root mean square of the last axis",
     .arguments = {{.name = "normalized_shape", .doc = "only the last axis", .axis = -1},
                   {.name = "eps", .type = Argument::real, .otherwise = 0x1p-23, .doc = "the epsilon of f32"}},
     .make = [](const Arguments& a) -> Layer { return RmsNorm(a.real("eps")); }};
 
-extern const LayerKind group_norm_kind;
-const LayerKind group_norm_kind{
+extern const LayerKind group_norm_kind{
     .name = "GroupNorm",
     .doc = "normalises groups of channels, separately for each sample",
     .arguments = {{.name = "num_groups"}, {.name = "num_channels", .axis = 1}, eps(1e-5)},

@@ -39,8 +39,7 @@ Pool2dOptions square(const Arguments& a) {
 
 }  // namespace
 
-extern const LayerKind max_pool1d_kind;
-const LayerKind max_pool1d_kind{
+extern const LayerKind max_pool1d_kind{
     .name = "MaxPool1d",
     .doc = "the maximum of each window of [N, C, L]",
     .arguments = window,
@@ -49,16 +48,15 @@ const LayerKind max_pool1d_kind{
       return Spatial{fmt::format("MaxPool1d({})", o.kernel), 1, [o](Value x) { return max_pool1d(x, o); }};
     }};
 
-extern const LayerKind max_pool2d_kind;
-const LayerKind max_pool2d_kind{.name = "MaxPool2d",
-                                .doc = "the maximum of each window of images",
-                                .arguments = window,
-                                .make = [](const Arguments& a) -> Layer {
-                                  return MaxPool2d(a.whole("kernel_size"), a.whole("stride"), a.whole("padding"));
-                                }};
+extern const LayerKind max_pool2d_kind{.name = "MaxPool2d",
+                                       .doc = "the maximum of each window of images",
+                                       .arguments = window,
+                                       .make = [](const Arguments& a) -> Layer {
+                                         return MaxPool2d(a.whole("kernel_size"), a.whole("stride"),
+                                                          a.whole("padding"));
+                                       }};
 
-extern const LayerKind avg_pool2d_kind;
-const LayerKind avg_pool2d_kind{
+extern const LayerKind avg_pool2d_kind{
     .name = "AvgPool2d",
     .doc = "the mean of each window of images",
     .arguments = window,
@@ -67,8 +65,7 @@ const LayerKind avg_pool2d_kind{
       return Spatial{fmt::format("AvgPool2d({})", o.kernel[0]), 2, [o](Value x) { return avg_pool2d(x, o); }};
     }};
 
-extern const LayerKind adaptive_avg_pool2d_kind;
-const LayerKind adaptive_avg_pool2d_kind{
+extern const LayerKind adaptive_avg_pool2d_kind{
     .name = "AdaptiveAvgPool2d",
     .doc = "means of windows, output_size along each side",
     .arguments = {{.name = "output_size"}},
@@ -77,8 +74,7 @@ const LayerKind adaptive_avg_pool2d_kind{
       return Spatial{fmt::format("AdaptiveAvgPool2d({})", n), 2, [n](Value x) { return adaptive_avg_pool(x, {n, n}); }};
     }};
 
-extern const LayerKind upsample_kind;
-const LayerKind upsample_kind{
+extern const LayerKind upsample_kind{
     .name = "Upsample",
     .doc = "enlarges images by scale_factor along each side",
     .arguments = {{.name = "scale_factor"},

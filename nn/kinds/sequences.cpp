@@ -54,37 +54,33 @@ RecurrentModuleOptions options(const Arguments& a) {
 
 }  // namespace
 
-extern const LayerKind embedding_kind;
-const LayerKind embedding_kind{
+extern const LayerKind embedding_kind{
     .name = "Embedding",
     .doc = "the row of weight with the token's index, for each token",
     .arguments = {{.name = "num_embeddings", .data = Argument::tokens}, {.name = "embedding_dim"}},
     .make = [](const Arguments& a) -> Layer { return Embedding(a.whole("num_embeddings"), a.whole("embedding_dim")); },
     .reads_tokens = true};
 
-extern const LayerKind positions_kind;
-const LayerKind positions_kind{
+extern const LayerKind positions_kind{
     .name = "positions",
     .doc = "adds row i of weight to position i of the sequence; initialised from N(0, 0.02)",
     .arguments = {{.name = "num_embeddings", .doc = "the maximum sequence length"}},
     .make = [](const Arguments& a) -> Layer { return Positions{a.whole("num_embeddings")}; }};
 
-extern const LayerKind lstm_kind;
-const LayerKind lstm_kind{.name = "LSTM",
-                          .doc = "an LSTM with batch_first; the output is its hidden state at every step",
-                          .arguments = recurrent,
-                          .make = [](const Arguments& a) -> Layer {
-                            int64_t hidden = a.whole("hidden_size");
-                            return Steps<Lstm>{"LSTM", hidden, Lstm(hidden, options(a))};
-                          }};
+extern const LayerKind lstm_kind{.name = "LSTM",
+                                 .doc = "an LSTM with batch_first; the output is its hidden state at every step",
+                                 .arguments = recurrent,
+                                 .make = [](const Arguments& a) -> Layer {
+                                   int64_t hidden = a.whole("hidden_size");
+                                   return Steps<Lstm>{"LSTM", hidden, Lstm(hidden, options(a))};
+                                 }};
 
-extern const LayerKind gru_kind;
-const LayerKind gru_kind{.name = "GRU",
-                         .doc = "a GRU with batch_first; the output is its hidden state at every step",
-                         .arguments = recurrent,
-                         .make = [](const Arguments& a) -> Layer {
-                           int64_t hidden = a.whole("hidden_size");
-                           return Steps<Gru>{"GRU", hidden, Gru(hidden, options(a))};
-                         }};
+extern const LayerKind gru_kind{.name = "GRU",
+                                .doc = "a GRU with batch_first; the output is its hidden state at every step",
+                                .arguments = recurrent,
+                                .make = [](const Arguments& a) -> Layer {
+                                  int64_t hidden = a.whole("hidden_size");
+                                  return Steps<Gru>{"GRU", hidden, Gru(hidden, options(a))};
+                                }};
 
 }  // namespace tutti::nn

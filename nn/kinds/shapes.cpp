@@ -30,33 +30,30 @@ Argument dim(const char* name, std::optional<ArgumentValue> otherwise = {}) {
 
 }  // namespace
 
-extern const LayerKind identity_kind;
-const LayerKind identity_kind{
+extern const LayerKind identity_kind{
     .name = "Identity", .doc = "x itself", .arguments = {}, .make = [](const Arguments&) -> Layer {
       return Activation("Identity", [](Value x) { return x; });
     }};
 
-extern const LayerKind flatten_kind;
-const LayerKind flatten_kind{.name = "Flatten",
-                             .doc = "merges the axes start_dim to end_dim into one",
-                             .arguments = {dim("start_dim", int64_t{1}), dim("end_dim", int64_t{-1})},
-                             .make = [](const Arguments& a) -> Layer {
-                               int64_t start = a.whole("start_dim"), end = a.whole("end_dim");
-                               return Activation("Flatten", [start, end](Value x) {
-                                 size_t first = axis_of(x, start), last = axis_of(x, end);
-                                 if (last < first)
-                                   throw invalid(fmt::format("Flatten: end_dim {} is before start_dim {}", end, start));
-                                 Shape y = x.shape();
-                                 for (; last > first; --last) {
-                                   y[last - 1] *= y[last];
-                                   y.erase(y.begin() + static_cast<std::ptrdiff_t>(last));
-                                 }
-                                 return reshape(x, y);
-                               });
-                             }};
+extern const LayerKind flatten_kind{
+    .name = "Flatten",
+    .doc = "merges the axes start_dim to end_dim into one",
+    .arguments = {dim("start_dim", int64_t{1}), dim("end_dim", int64_t{-1})},
+    .make = [](const Arguments& a) -> Layer {
+      int64_t start = a.whole("start_dim"), end = a.whole("end_dim");
+      return Activation("Flatten", [start, end](Value x) {
+        size_t first = axis_of(x, start), last = axis_of(x, end);
+        if (last < first) throw invalid(fmt::format("Flatten: end_dim {} is before start_dim {}", end, start));
+        Shape y = x.shape();
+        for (; last > first; --last) {
+          y[last - 1] *= y[last];
+          y.erase(y.begin() + static_cast<std::ptrdiff_t>(last));
+        }
+        return reshape(x, y);
+      });
+    }};
 
-extern const LayerKind unflatten_kind;
-const LayerKind unflatten_kind{
+extern const LayerKind unflatten_kind{
     .name = "Unflatten",
     .doc = "splits an axis into axes of the given sizes",
     .arguments = {dim("dim"), {.name = "unflattened_size", .type = Argument::sizes}},
@@ -76,8 +73,7 @@ const LayerKind unflatten_kind{
           });
     }};
 
-extern const LayerKind permute_kind;
-const LayerKind permute_kind{
+extern const LayerKind permute_kind{
     .name = "permute",
     .doc = "permutes the axes, as torch.permute; axis 0 (the batch) must stay first",
     .arguments = {{.name = "dims", .type = Argument::sizes, .least = 0}},
@@ -95,8 +91,7 @@ const LayerKind permute_kind{
       });
     }};
 
-extern const LayerKind select_kind;
-const LayerKind select_kind{
+extern const LayerKind select_kind{
     .name = "select",
     .doc = "one slice along an axis, as torch.select: with dim 1 and index -1 the last step of a sequence",
     .arguments = {dim("dim"), {.name = "index", .least = -(int64_t{1} << 31)}},
@@ -112,14 +107,13 @@ const LayerKind select_kind{
       });
     }};
 
-extern const LayerKind mean_kind;
-const LayerKind mean_kind{.name = "mean",
-                          .doc = "the mean along an axis, as torch.mean",
-                          .arguments = {dim("dim")},
-                          .make = [](const Arguments& a) -> Layer {
-                            return Activation("mean", [at = a.whole("dim")](Value x) {
-                              return mean(x, {static_cast<int64_t>(axis_of(x, at))});
-                            });
-                          }};
+extern const LayerKind mean_kind{.name = "mean",
+                                 .doc = "the mean along an axis, as torch.mean",
+                                 .arguments = {dim("dim")},
+                                 .make = [](const Arguments& a) -> Layer {
+                                   return Activation("mean", [at = a.whole("dim")](Value x) {
+                                     return mean(x, {static_cast<int64_t>(axis_of(x, at))});
+                                   });
+                                 }};
 
 }  // namespace tutti::nn

@@ -1,5 +1,4 @@
 // Elementwise ops, converted instruction by instruction.
-#include <fmt/format.h>
 
 #include "onnx/form.h"
 

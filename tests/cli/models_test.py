@@ -146,7 +146,7 @@ class Models(harness.Case):
         self.assertIn("scripts/collect.py", out)
         self.assertIn("tutti train my_net2", out)
         model = (self.folder / "train/models/my_net2.cpp").read_text()
-        self.assertIn("const ModelDef my_net2_model{", model)
+        self.assertIn("extern const ModelDef my_net2_model{", model)
         self.assertIn("struct MyNet2 {", model)
         self.assertNotIn("@", model)
         twin = (self.folder / "bench/peers/zoo/my_net2.py").read_text()

@@ -60,7 +60,7 @@ class Collect(unittest.TestCase):
         self.assertEqual(self.collect("--check"), (0, ""))
 
     def test_all_records_of_a_file_are_collected(self):
-        self.change(MODEL, "\nconst ModelDef another_model{};\n")
+        self.change(MODEL, "\nextern const ModelDef another_model{};\n")
         self.change(OPTIMIZER, "\nstruct TUTTI_API Another {\n};\n")
         self.assertEqual(self.collect()[0], 0)
         self.assertIn("    &cnn_model,\n    &another_model,\n", self.text("train/task/all_models.cpp"))
@@ -94,9 +94,9 @@ class Collect(unittest.TestCase):
         self.assertEqual(self.collect()[0], 0)
 
     def test_a_model_is_refused(self):
-        self.refused(MODEL, "of which 0 read", "const ModelDef cnn_model{", "const auto cnn_model = ModelDef{")
+        self.refused(MODEL, "of which 0 read", "extern const ModelDef cnn_model{", "const ModelDef cnn_model{")
         self.refused(MODEL, "2 records, of which 1 read", "\nconst auto another = ModelDef{};\n")
-        self.refused(MODEL, "2 records, of which 1 read", "\nconst ModelDef another = {};\n")
+        self.refused(MODEL, "2 records, of which 1 read", "\nextern const ModelDef another = {};\n")
 
     def test_an_optimizer_is_refused(self):
         self.refused(OPTIMIZER, "1 records, of which 0 read", "struct TUTTI_API Adam {", "struct Adam {")

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <set>
 
 #include "core/base/option_text.h"
 #include "core/base/printable.h"

@@ -37,8 +37,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef autoencoder_model;
-const ModelDef autoencoder_model{
+extern const ModelDef autoencoder_model{
     .name = "autoencoder",
     .doc =
         "autoencoder for images: two convolutions with stride 2 to a code of 32 numbers, and two transposed ones back",

@@ -40,8 +40,7 @@ BertOptions bert_options(const ModelOptions& o, const data::Source& train) {
   return m;
 }
 
-extern const ModelDef bert_model;
-const ModelDef bert_model{
+extern const ModelDef bert_model{
     .name = "bert",
     .doc = "a BERT encoder that predicts masked tokens of a text",
     .sizes = {{.name = "char",

@@ -42,8 +42,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef char_lstm_model;
-const ModelDef char_lstm_model{
+extern const ModelDef char_lstm_model{
     .name = "char_lstm",
     .doc = "LSTM layers that predict the next character of a text",
     .sizes = {{.name = "default", .doc = "2 layers of 256, context 128", .batch = 32, .eval_batch = 32, .lr = 2e-3},

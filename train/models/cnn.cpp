@@ -35,8 +35,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef cnn_model;
-const ModelDef cnn_model{
+extern const ModelDef cnn_model{
     .name = "cnn",
     .doc = "conv3x3(32)-relu-pool2, conv3x3(64)-relu-pool2, fc128-relu-fc10",
     .sizes =

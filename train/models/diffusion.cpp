@@ -3,7 +3,6 @@
 // and parameter names are those of diffusers' UNet2DModel.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/base/status.h"
@@ -212,8 +211,7 @@ Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps)
 
 }  // namespace
 
-extern const ModelDef diffusion_model;
-const ModelDef diffusion_model{
+extern const ModelDef diffusion_model{
     .name = "diffusion",
     .doc = "a U-Net with attention that removes noise from images, and so generates images from noise (DDPM)",
     .sizes = {{.name = "default",

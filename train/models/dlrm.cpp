@@ -92,8 +92,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef dlrm_model;
-const ModelDef dlrm_model{
+extern const ModelDef dlrm_model{
     .name = "dlrm",
     .doc = "DLRM, predicts clicks: a bottom MLP, an embedding bag per table, their pairwise dot products, a top MLP",
     .sizes = {{.name = "default",

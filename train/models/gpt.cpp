@@ -31,8 +31,7 @@ Gpt2Options gpt_options(const ModelOptions& o, const data::Source& train) {
   return g;
 }
 
-extern const ModelDef gpt_model;
-const ModelDef gpt_model{
+extern const ModelDef gpt_model{
     .name = "gpt",
     .doc = "a GPT-2 decoder with tied embeddings, on text",
     .sizes = {{.name = "char", .doc = "6 layers, 6 heads, width 384, context 256", .batch = 8, .eval_batch = 8},

@@ -56,8 +56,7 @@ nn::DecoderOptions llama_options(const ModelOptions& o, const data::Source& trai
   return l.options;
 }
 
-extern const ModelDef llama_model;
-const ModelDef llama_model{
+extern const ModelDef llama_model{
     .name = "llama",
     .doc = "a Llama decoder: RMSNorm, rotary positions, grouped key-value heads, SwiGLU, tied embeddings",
     .sizes = {{.name = "char",

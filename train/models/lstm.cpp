@@ -44,8 +44,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef lstm_model;
-const ModelDef lstm_model{
+extern const ModelDef lstm_model{
     .name = "lstm",
     .doc = "an LSTM classifier for sequences, with a linear layer on the last state; optional column \"length\"",
     .sizes = {{.name = "default", .doc = "256 hidden units, 64 steps of 64 features", .batch = 64, .eval_batch = 64},

@@ -73,18 +73,17 @@ std::string synthetic(const ModelOptions& o, int64_t samples) {
 
 }  // namespace
 
-extern const ModelDef mlp_model;
-const ModelDef mlp_model{.name = "mlp",
-                         .doc = "linear layers with activations between them",
-                         .sizes = {{.name = "default", .doc = "the sizes of the option layers"},
-                                   {.name = "tiny",
-                                    .doc = "24 hidden units with dropout, 10 classes",
-                                    .batch = 8,
-                                    .eval_batch = 8,
-                                    .fixed = true}},
-                         .build = task,
-                         .synthetic = synthetic,
-                         .data = "fashion-mnist",
-                         .takes = {"layers", "activation", "dropout", "init"}};
+extern const ModelDef mlp_model{.name = "mlp",
+                                .doc = "linear layers with activations between them",
+                                .sizes = {{.name = "default", .doc = "the sizes of the option layers"},
+                                          {.name = "tiny",
+                                           .doc = "24 hidden units with dropout, 10 classes",
+                                           .batch = 8,
+                                           .eval_batch = 8,
+                                           .fixed = true}},
+                                .build = task,
+                                .synthetic = synthetic,
+                                .data = "fashion-mnist",
+                                .takes = {"layers", "activation", "dropout", "init"}};
 
 }  // namespace tutti

@@ -84,8 +84,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef mobilenet_v2_model;
-const ModelDef mobilenet_v2_model{
+extern const ModelDef mobilenet_v2_model{
     .name = "mobilenet_v2",
     .doc = "MobileNetV2 for images: inverted residual blocks with depthwise convolutions",
     .sizes = {{.name = "cifar",

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <numbers>
-#include <optional>
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
@@ -97,8 +96,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef orientation_model;
-const ModelDef orientation_model{
+extern const ModelDef orientation_model{
     .name = "orientation",
     .doc = "predicts the rotation angle of a drawn image: five conv3x3-relu-pool blocks and two linear layers",
     .sizes =

@@ -18,8 +18,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef resnet18_model;
-const ModelDef resnet18_model{
+extern const ModelDef resnet18_model{
     .name = "resnet18",
     .doc = "ResNet-18 for images: residual blocks of 64 to 512 channels, with batch_norm",
     .sizes = {{.name = "cifar", .doc = "3x3 stem, for images of 32x32", .batch = 32, .eval_batch = 64, .lr = 0.1},

@@ -19,8 +19,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef resnet34_model;
-const ModelDef resnet34_model{
+extern const ModelDef resnet34_model{
     .name = "resnet34",
     .doc = "ResNet-34 for images: as ResNet-18, with 3, 4, 6 and 3 blocks per stage",
     .sizes = {{.name = "cifar", .doc = "3x3 stem, for images of 32x32", .batch = 32, .eval_batch = 64},

@@ -19,8 +19,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef resnet50_model;
-const ModelDef resnet50_model{
+extern const ModelDef resnet50_model{
     .name = "resnet50",
     .doc = "ResNet-50 for images: bottleneck blocks of 256 to 2048 channels",
     .sizes = {{.name = "cifar", .doc = "3x3 stem, for images of 32x32", .batch = 32, .eval_batch = 64},

@@ -99,8 +99,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef tabular_model;
-const ModelDef tabular_model{
+extern const ModelDef tabular_model{
     .name = "tabular",
     .doc =
         "a network for tables: an embedding per categorical column, normalised numeric columns, Linear-ReLU-BatchNorm "

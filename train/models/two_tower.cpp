@@ -74,8 +74,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef two_tower_model;
-const ModelDef two_tower_model{
+extern const ModelDef two_tower_model{
     .name = "two_tower",
     .doc =
         "two towers, for users and items: each maps an id to a vector of length 1 by an embedding and an MLP; triplet "

@@ -75,8 +75,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef unet_model;
-const ModelDef unet_model{
+extern const ModelDef unet_model{
     .name = "unet",
     .doc = "U-Net: predicts the class of every pixel, by convolutions at five scales with skip connections",
     .sizes = {{.name = "default", .doc = "4 levels, 32 to 512 channels, images of 64x64", .batch = 8, .eval_batch = 16},

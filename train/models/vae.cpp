@@ -71,8 +71,7 @@ Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps)
 
 }  // namespace
 
-extern const ModelDef vae_model;
-const ModelDef vae_model{
+extern const ModelDef vae_model{
     .name = "vae",
     .doc = "a variational autoencoder of four linear layers: generates images like those it was trained on",
     .sizes = {{.name = "default", .doc = "400 hidden units, a code of 20 numbers", .batch = 128},

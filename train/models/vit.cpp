@@ -6,7 +6,6 @@
 #include "graph/functions.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
-#include "graph/ops/reshape.h"
 #include "graph/ops/transpose.h"
 #include "nn/attention.h"
 #include "nn/norms.h"
@@ -81,8 +80,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 
 }  // namespace
 
-extern const ModelDef vit_model;
-const ModelDef vit_model{
+extern const ModelDef vit_model{
     .name = "vit",
     .doc = "a vision transformer: the patches of an image are its tokens",
     .sizes = {{.name = "cifar",

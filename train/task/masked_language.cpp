@@ -1,7 +1,5 @@
 #include "train/task/masked_language.h"
 
-#include <algorithm>
-
 #include "graph/functions.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"

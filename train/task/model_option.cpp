@@ -1,7 +1,5 @@
 #include "train/task/model_option.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>

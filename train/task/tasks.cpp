@@ -18,7 +18,6 @@
 #include "graph/ops/gather.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/less.h"
-#include "graph/ops/logical_and.h"
 #include "graph/ops/logical_not.h"
 #include "graph/ops/normal.h"
 #include "graph/ops/reshape.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/runtime/selector.h"
 #include "graph/passes/rewrite.h"
 #include "train/run/reference.h"

@@ -1,6 +1,5 @@
 // Checks of driver functions that programs exercise only partly: plugins based on sdk::RenderedPlugin test their driver
 // when a session is opened with the option self_check; others refuse the option.
-#include <fmt/format.h>
 
 #include "verify/conformance/plugin_under_test.h"
 

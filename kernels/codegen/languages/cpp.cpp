@@ -9,7 +9,6 @@ namespace {
 
 constexpr const char* words = R"(#include <cmath>
 #include <cstdint>
-#include <cstring>
 typedef uint32_t uint;
 typedef uint8_t uchar;
 typedef uint16_t ushort;

@@ -6,7 +6,6 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
-#include "graph/ops/reshape.h"
 #include "nn/modules.h"
 #include "train/hf/contexts.h"
 #include "train/hf/family.h"
@@ -141,11 +140,11 @@ Described read(Config& c, const std::string& architecture) {
 
 }  // namespace
 
-extern const Family bert_family;
-const Family bert_family{.model_type = "bert",
-                         .doc = "BERT: masked language, sequence classification, next sentence, vectors",
-                         .architectures = {"BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification",
-                                           "BertForNextSentencePrediction", "BertModel"},
-                         .read = read};
+extern const Family bert_family{
+    .model_type = "bert",
+    .doc = "BERT: masked language, sequence classification, next sentence, vectors",
+    .architectures = {"BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification",
+                      "BertForNextSentencePrediction", "BertModel"},
+    .read = read};
 
 }  // namespace tutti::hf

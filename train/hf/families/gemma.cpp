@@ -29,8 +29,7 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family gemma_family;
-const Family gemma_family{
+extern const Family gemma_family{
     .model_type = "gemma", .doc = "Gemma", .architectures = {"GemmaForCausalLM", "GemmaModel"}, .read = read};
 
 }  // namespace tutti::hf

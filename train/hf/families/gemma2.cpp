@@ -37,8 +37,7 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family gemma2_family;
-const Family gemma2_family{
+extern const Family gemma2_family{
     .model_type = "gemma2", .doc = "Gemma 2", .architectures = {"Gemma2ForCausalLM", "Gemma2Model"}, .read = read};
 
 }  // namespace tutti::hf

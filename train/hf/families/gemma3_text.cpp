@@ -60,10 +60,9 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family gemma3_text_family;
-const Family gemma3_text_family{.model_type = "gemma3_text",
-                                .doc = "Gemma 3 (text)",
-                                .architectures = {"Gemma3ForCausalLM", "Gemma3TextModel"},
-                                .read = read};
+extern const Family gemma3_text_family{.model_type = "gemma3_text",
+                                       .doc = "Gemma 3 (text)",
+                                       .architectures = {"Gemma3ForCausalLM", "Gemma3TextModel"},
+                                       .read = read};
 
 }  // namespace tutti::hf

@@ -5,7 +5,6 @@
 #include "train/hf/contexts.h"
 #include "train/hf/family.h"
 #include "train/io/weight_names.h"
-#include "train/task/tasks.h"
 
 namespace tutti::hf {
 namespace {
@@ -44,8 +43,7 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family gpt2_family;
-const Family gpt2_family{
+extern const Family gpt2_family{
     .model_type = "gpt2", .doc = "GPT-2", .architectures = {"GPT2LMHeadModel", "GPT2Model"}, .read = read};
 
 }  // namespace tutti::hf

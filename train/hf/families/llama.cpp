@@ -14,10 +14,9 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family llama_family;
-const Family llama_family{.model_type = "llama",
-                          .doc = "Llama 2 and 3, SmolLM",
-                          .architectures = {"LlamaForCausalLM", "LlamaModel"},
-                          .read = read};
+extern const Family llama_family{.model_type = "llama",
+                                 .doc = "Llama 2 and 3, SmolLM",
+                                 .architectures = {"LlamaForCausalLM", "LlamaModel"},
+                                 .read = read};
 
 }  // namespace tutti::hf

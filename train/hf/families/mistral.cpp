@@ -15,8 +15,7 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family mistral_family;
-const Family mistral_family{
+extern const Family mistral_family{
     .model_type = "mistral", .doc = "Mistral", .architectures = {"MistralForCausalLM", "MistralModel"}, .read = read};
 
 }  // namespace tutti::hf

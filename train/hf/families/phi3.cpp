@@ -29,8 +29,7 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family phi3_family;
-const Family phi3_family{
+extern const Family phi3_family{
     .model_type = "phi3", .doc = "Phi-3, Phi-4", .architectures = {"Phi3ForCausalLM", "Phi3Model"}, .read = read};
 
 }  // namespace tutti::hf

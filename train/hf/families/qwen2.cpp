@@ -15,8 +15,7 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family qwen2_family;
-const Family qwen2_family{
+extern const Family qwen2_family{
     .model_type = "qwen2", .doc = "Qwen2, Qwen2.5", .architectures = {"Qwen2ForCausalLM", "Qwen2Model"}, .read = read};
 
 }  // namespace tutti::hf

@@ -15,8 +15,7 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family qwen3_family;
-const Family qwen3_family{
+extern const Family qwen3_family{
     .model_type = "qwen3", .doc = "Qwen3", .architectures = {"Qwen3ForCausalLM", "Qwen3Model"}, .read = read};
 
 }  // namespace tutti::hf

@@ -114,10 +114,9 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family resnet_family;
-const Family resnet_family{.model_type = "resnet",
-                           .doc = "ResNet, image classification",
-                           .architectures = {"ResNetForImageClassification", "ResNetModel"},
-                           .read = read};
+extern const Family resnet_family{.model_type = "resnet",
+                                  .doc = "ResNet, image classification",
+                                  .architectures = {"ResNetForImageClassification", "ResNetModel"},
+                                  .read = read};
 
 }  // namespace tutti::hf

@@ -121,10 +121,9 @@ Described read(Config& c, const std::string&) {
 
 }  // namespace
 
-extern const Family vit_family;
-const Family vit_family{.model_type = "vit",
-                        .doc = "ViT, image classification",
-                        .architectures = {"ViTForImageClassification", "ViTModel"},
-                        .read = read};
+extern const Family vit_family{.model_type = "vit",
+                               .doc = "ViT, image classification",
+                               .architectures = {"ViTForImageClassification", "ViTModel"},
+                               .read = read};
 
 }  // namespace tutti::hf
