@@ -105,6 +105,7 @@ Settings TrainCommand::common(const TrainerOptions& options, int64_t total) cons
                                      {"checkpoint", !settings.checkpoint.empty()}})
     all.emplace_back(name, std::to_string(number));
   all.emplace_back("shard", options.shard);
+  all.emplace_back("collectives", options.collectives);
   all.emplace_back("shares", options.shares);
   return all;
 }
@@ -308,7 +309,7 @@ void add_train(CLI::App& app, Action& action) {
   add_json_flag(*sub, command.json);
   for (const char* option :
        {"adapters", "merged", "norms", "save-every", "keep", "keep-best", "patience", "target", "nan-check", "shares",
-        "overfit", "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
+        "collectives", "overfit", "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
     rarely_used(*sub, option);
   for (auto [option, value] :
        {std::pair{"checkpoint", "run.safetensors"}, std::pair{"resume", "run.safetensors"},

@@ -98,6 +98,10 @@ std::string WorldRun::text(const Trainer& trainer) const {
         fmt::format(" on different devices ({}), each of which updates some parameters", fmt::join(devices_, ", "));
   if (const std::vector<int64_t>& shares = trainer.options().divided; !shares.empty())
     ranks += fmt::format(", which compute {} samples of a batch", fmt::join(shares, ", "));
+  if (const Collectives sums = trainer.collectives(); sums.by != "host")
+    ranks += fmt::format("; gradients are added up by {}", sums.by);
+  else if (trainer.device().plugin == "cuda")
+    ranks += fmt::format("; gradients are added up on the host: {}", sums.reason);
   return ranks;
 }
 
@@ -115,6 +119,8 @@ nlohmann::ordered_json WorldRun::document(const TrainerOptions& options, Trainer
           {"shares", shares},
           {"peak_bytes", peaks},
           {"library", world_->library()},
+          {"collectives", trainer.collectives().by},
+          {"collectives_reason", trainer.collectives().reason},
           {"hosts", world_->hosts()},
           {"devices", devices_},
           {"cpus", cpus_},

@@ -9,6 +9,7 @@
 # SOFTCUDA_CHECK=LIST     uninitialised, races: slower checks; bounds and barriers are always checked
 # SOFTCUDA_INSTRUCTIONS=N instructions of a warp between two barriers after which it counts as stuck
 # SOFTCUDA_SEED=N         streams and graph nodes run in a random order that the rules allow
+# SOFTCUDA_DEVICES=N      so many devices, for ranks (mpiexec) with one each; a fake NCCL beside the device carries their sums
 # SOFTCUDA_REPORT=1       prints launches and time of each kernel
 # Exit code: the command's; 2: a bad argument, or the library is missing.
 set -euo pipefail

@@ -122,6 +122,48 @@ void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {
   do_wait(ticket, timeout_ns);
 }
 
+std::string Driver::group_library() { return do_group_library(); }
+
+std::string Driver::do_group_library() {
+  throw Error(Code::declined, "this device cannot join a group of ranks", "let the ranks add up on the host");
+}
+
+void Driver::join(const GroupId& id, uint32_t rank, uint32_t ranks) {
+  group_library();
+  if (rank >= ranks) throw invalid(fmt::format("join: rank {} of {} ranks", rank, ranks));
+  if (ranks_ > 0) throw invalid("join: the session is in a group already", "call leave first");
+  do_join(id, rank, ranks);
+  ranks_ = ranks;
+}
+
+void Driver::leave() {
+  if (ranks_ == 0) throw invalid("leave: the session is in no group", "call join first");
+  ranks_ = 0;
+  do_leave();
+}
+
+void Driver::abandon() {
+  if (ranks_ > 0) do_abandon();
+}
+
+Launch Driver::collective(const Collective& what, std::vector<Range> ranges, const std::string& name) {
+  if (ranks_ == 0) throw invalid(fmt::format("{}: the session is in no group", name), "call join first");
+  if (!what.sum && what.root >= ranks_)
+    throw invalid(fmt::format("{}: there is no rank {} in a group of {} ranks", name, what.root, ranks_));
+  if (ranges.empty() || ranges.size() != what.parts.size())
+    throw invalid(fmt::format("{}: {} buffer ranges for {} parts", name, ranges.size(), what.parts.size()));
+  for (size_t k = 0; k < ranges.size(); ++k)
+    if (what.parts[k].count == 0 || ranges[k].bytes / size_of(what.parts[k].dtype) < what.parts[k].count)
+      throw invalid(fmt::format("{}: {} elements of {} in a range of {} bytes", name, what.parts[k].count,
+                                tutti::name(what.parts[k].dtype), ranges[k].bytes));
+  Launch launch{.buffers = std::move(ranges), .name = name, .library = do_collective(what)};
+  check_launch(launch);
+  return launch;
+}
+
+uint64_t Driver::mark() { return newest_ = do_mark(); }
+uint64_t Driver::do_mark() { throw Error(Code::declined, "this device cannot join a group of ranks"); }
+
 std::string Driver::span_text(std::span<const Launch> launches) {
   if (launches.empty()) return "a sequence without launches";
   if (launches.size() == 1) return fmt::format("'{}'", launches[0].name);

@@ -15,11 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "core/base/dtype.h"
 #include "core/base/status.h"
 #include "kernels/codegen/language.h"
 #include "kernels/codegen/launch.h"
 #include "kernels/codegen/target.h"
 #include "sdk/interval.h"
+#include "sdk/plugin.h"
 
 namespace tutti::sdk {
 
@@ -80,6 +82,17 @@ struct Upload {
   Range buffer = {};
 };
 
+/// What the ranks of a group do with some buffers, in place: a sum, or copies of rank `root`'s.
+struct Collective {
+  struct Part {
+    DType dtype;
+    uint64_t count;  ///< of elements, not 0
+  };
+  bool sum = true;
+  uint32_t root = 0;
+  std::vector<Part> parts;  ///< per buffer
+};
+
 /// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: invalid for wrong
 /// arguments (checked here for all drivers), no_memory, compile (after writing the source with line numbers to a file
 /// named in the message), device_lost (permanent), … The destructor waits for submitted work and frees everything.
@@ -128,6 +141,24 @@ class Driver {
   /// and errors of asynchronous work.
   void wait(uint64_t ticket, uint64_t timeout_ns);
 
+  // ---- groups of ranks (tutti.collective), of devices whose vendor has a library for them
+
+  /// The library and its version. Throws Error(declined) with the reason why this device cannot join a group.
+  std::string group_library();
+  /// Returns when all ranks have joined. A driver joins one group at a time.
+  void join(const GroupId& id, uint32_t rank, uint32_t ranks);
+  /// All ranks leave, behind all work so far.
+  void leave();
+  /// Ends the group's work at once; later calls throw Error(device_lost).
+  void abandon();
+  /// A collective as a launch of a sequence; ranges hold the parts' elements. All ranks record it, or none, and submit
+  /// it in the same order.
+  Launch collective(const Collective& what, std::vector<Range> ranges, const std::string& name);
+  /// The call of such a launch, for a driver around this one.
+  std::shared_ptr<const void> collective_call(const Collective& what) { return do_collective(what); }
+  /// A ticket for all work so far.
+  uint64_t mark();
+
  protected:
   /// "one of 3 launches from 'a' to 'b'", for errors of asynchronous work.
   static std::string span_text(std::span<const Launch> launches);
@@ -149,6 +180,12 @@ class Driver {
   virtual void do_forget(SequenceId sequence) = 0;
   virtual uint64_t do_submit(SequenceId sequence) = 0;
   virtual void do_wait(uint64_t ticket, uint64_t timeout_ns) = 0;
+  virtual std::string do_group_library();
+  virtual void do_join(const GroupId&, uint32_t, uint32_t) {}
+  virtual void do_leave() {}
+  virtual void do_abandon() {}
+  virtual std::shared_ptr<const void> do_collective(const Collective&) { return nullptr; }
+  virtual uint64_t do_mark();
 
  private:
   void check_range(const Range& range, const std::string& what) const;
@@ -162,6 +199,7 @@ class Driver {
   std::set<SequenceId> sequences_;
   std::map<SequenceId, size_t> timed_;  // number of intervals
   uint64_t newest_ = 0;                 // ticket
+  uint32_t ranks_ = 0;                  // of the group; 0: none
 };
 
 }  // namespace tutti::sdk

@@ -5,86 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <initializer_list>
 #include <mutex>
-#include <new>
-#include <set>
-#include <string_view>
-#include <type_traits>
 
 #include "core/abi/growth.h"
-
-struct TuttiExecutable {
-  TuttiSession* session;
-  std::unique_ptr<tutti::sdk::Executable> impl;
-  size_t feeds;
-  std::set<std::string> states;  // of the program
-  bool prepared = false, staged = false, profiled = false;
-  std::vector<tutti::sdk::KernelTime> times;  // last result of `times`
-  std::vector<TuttiNodeTime> raw_times;
-};
-
-struct TuttiSession {
-  std::unique_ptr<tutti::sdk::Session> impl;
-  std::vector<std::unique_ptr<TuttiExecutable>> executables;
-  ~TuttiSession() { executables.clear(); }  // destroyed before the session that they use
-};
+#include "sdk/calls.h"
 
 namespace tutti::sdk {
 namespace {
-
-/// Whether a versioned struct is large enough to have `field`.
-#define TUTTI_HAS(pointer, field) \
-  ((pointer)->size >=             \
-   offsetof(std::remove_cv_t<std::remove_pointer_t<decltype(pointer)>>, field) + sizeof((pointer)->field))
-
-/// Fills the caller's struct up to its size; truncates the text at a UTF-8 character boundary. Allocates nothing.
-int32_t report(TuttiError* error, int32_t code, uint32_t node, std::initializer_list<std::string_view> parts) noexcept {
-  if (!error) return code;
-  if (TUTTI_HAS(error, code)) error->code = code;
-  if (TUTTI_HAS(error, node)) error->node = node;
-  size_t start = offsetof(TuttiError, message), used = 0;
-  if (error->size <= start) return code;
-  size_t room = std::min(error->size - start, sizeof error->message) - 1;
-  for (std::string_view part : parts) {
-    size_t n = std::min(part.size(), room - used);
-    if (n < part.size())
-      while (n > 0 && (static_cast<unsigned char>(part[n]) & 0xC0) == 0x80) --n;
-    std::memcpy(error->message + used, part.data(), n);
-    used += n;
-    if (n < part.size()) break;
-  }
-  error->message[used] = 0;
-  return code;
-}
-
-int32_t report(TuttiError* error, const Error& e, uint32_t node) noexcept {
-  auto code = e.code == Code::ok ? TUTTI_INTERNAL : static_cast<int32_t>(e.code);
-  return report(error, code, node, {e.what(), e.remedy.empty() ? "" : "; ", e.remedy});
-}
-
-/// Runs a call's body and converts exceptions to the ABI's code and text.
-template <class F>
-int32_t fence(TuttiError* error, F&& body) noexcept {
-  try {
-    body();
-    return TUTTI_OK;
-  } catch (const NodeError& e) {
-    return report(error, e, e.node);
-  } catch (const Error& e) {
-    return report(error, e, TUTTI_NONE);
-  } catch (const std::bad_alloc&) {
-    return report(error, TUTTI_NO_MEMORY, TUTTI_NONE, {"out of host memory"});
-  } catch (const std::exception& e) {
-    return report(error, TUTTI_INTERNAL, TUTTI_NONE, {e.what()});
-  } catch (...) {
-    return report(error, TUTTI_INTERNAL, TUTTI_NONE, {"an exception of an unknown type"});
-  }
-}
-
-void need(const void* pointer, const char* call, const char* what) {
-  if (!pointer) throw invalid(fmt::format("{}: {} is NULL", call, what));
-}
 
 // The plugin of this library; never destroyed, because the library is never unloaded.
 Plugin* plugin = nullptr;
@@ -256,12 +183,6 @@ int32_t call_prepare(TuttiExecutable* executable, TuttiError* error) {
   });
 }
 
-void need_prepared(const TuttiExecutable* executable, const char* call) {
-  need(executable, call, "the executable");
-  if (!executable->prepared)
-    throw invalid(fmt::format("{}: the executable has no memory yet", call), "call prepare first");
-}
-
 int32_t call_stage(TuttiExecutable* executable, void** feeds, TuttiError* error) {
   return fence(error, [&] {
     need_prepared(executable, "stage");
@@ -407,6 +328,25 @@ void Executable::connect(const Exchange&) {
   throw Error(Code::declined, "this device does not exchange values with other processes during a run");
 }
 
+void Executable::prepare_sums(const std::vector<std::vector<std::string>>&) {
+  throw Error(Code::declined, "this device does not sum states during a run");
+}
+
+uint64_t Executable::run_and_sum() { throw Error(Code::declined, "this device does not sum states during a run"); }
+
+namespace {
+[[noreturn]] void no_group() { throw Error(Code::declined, "this device cannot join a group of ranks"); }
+}  // namespace
+
+GroupId Plugin::unique_id() { no_group(); }
+std::string Session::group_library() { no_group(); }
+void Session::join(const GroupId&, uint32_t, uint32_t) { no_group(); }
+void Session::leave() { no_group(); }
+void Session::all_reduce(const std::vector<std::string>&) { no_group(); }
+void Session::broadcast(const std::vector<std::string>&, uint32_t) { no_group(); }
+void Session::abandon() { no_group(); }
+uint64_t Session::mark() { no_group(); }
+
 TuttiNativeState Session::native(const std::string& state) {
   throw Error(Code::declined, fmt::format("native access to the memory of state '{}' is not supported", state),
               "copy the state to the host instead");
@@ -435,6 +375,8 @@ void Host::cache_put(const std::string& key, std::span<const std::byte> bytes) c
     host_->cache_put(host_->self, key.c_str(), bytes.data(), bytes.size());
 }
 
+Plugin& this_plugin() { return *plugin; }
+
 const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2], Plugin* (*make)()) {
   if (mine) mine[0] = mine[1] = TUTTI_ABI;
   if (host_min > TUTTI_ABI || host_max < TUTTI_ABI) return nullptr;
@@ -447,6 +389,8 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
     static TuttiReady ready = {TUTTI_EXT_READY, sizeof(TuttiReady), 1, nullptr, call_watch};
     static TuttiForget forget = {TUTTI_EXT_FORGET, sizeof(TuttiForget), 1, nullptr, call_forget};
     static TuttiExchange exchange = {TUTTI_EXT_EXCHANGE, sizeof(TuttiExchange), 2, nullptr, call_connect};
+    static TuttiCollective collective = collective_calls();
+    static TuttiSums sums = sums_calls();
     const TuttiExt* more = nullptr;
     auto offer = [&](auto& extension) {
       extension.next = more;
@@ -457,6 +401,10 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
     if (plugin->profiles()) offer(profile);
     if (plugin->reports_ready()) offer(ready);
     if (plugin->exchanges()) offer(exchange);
+    if (plugin->joins()) {
+      offer(collective);
+      offer(sums);
+    }
     functions = {sizeof(TuttiPlugin), TUTTI_ABI,     plugin->name(), plugin->version(), more,
                  call_init,           call_shutdown, call_devices,   call_open,         call_close,
                  call_check,          call_compile,  call_prepare,   call_stage,        call_run,

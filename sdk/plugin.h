@@ -16,6 +16,7 @@
 #include "core/abi/tutti_exchange.h"
 #include "core/abi/tutti_forget.h"
 #include "core/abi/tutti_ready.h"
+#include "core/abi/tutti_sums.h"
 #include "core/base/status.h"
 #include "sdk/program.h"
 
@@ -33,6 +34,9 @@ using Ready = std::function<void(uint32_t state, const void* data)>;
 
 /// Exchanges the result of a node "tutti.exchange" with other processes, during a run: see TuttiExchange.
 using Exchange = std::function<void(uint64_t number, void* data, uint64_t bytes)>;
+
+/// The name of a group of ranks (TuttiCollective).
+using GroupId = std::array<uint8_t, 128>;
 
 /// One compiled program. Destroyed by the ABI's `release`, or with its session.
 class Executable {
@@ -55,6 +59,10 @@ class Executable {
   virtual void watch(const std::vector<std::string>& states, Ready ready);
   /// From now on, run() calls `exchange` at each node "tutti.exchange". Throws Error(declined) unless overridden.
   virtual void connect(const Exchange& exchange);
+  /// Prepares run_and_sum(), see TuttiSums: the groups of states are sums over the ranks after it. The names are states
+  /// of the program, without duplicates. Throws Error(declined) unless overridden.
+  virtual void prepare_sums(const std::vector<std::vector<std::string>>& groups);
+  virtual uint64_t run_and_sum();
 };
 
 /// Receives the reason why node `node` is declined.
@@ -76,6 +84,18 @@ class Session {
   virtual TuttiNativeState native(const std::string& state);
   /// Frees a state that no executable has (TuttiForget). Throws Error(declined) unless overridden.
   virtual void forget(const std::string& state);
+
+  // A group of ranks (TuttiCollective, TuttiSums). Each throws Error(declined) unless overridden.
+  /// The library that carries it. Throws Error(declined) with the reason why the session cannot join one.
+  virtual std::string group_library();
+  virtual void join(const GroupId& id, uint32_t rank, uint32_t ranks);
+  virtual void leave();
+  virtual void all_reduce(const std::vector<std::string>& states);
+  virtual void broadcast(const std::vector<std::string>& states, uint32_t root);
+  /// Ends the group's work at once; later calls throw Error(device_lost).
+  virtual void abandon();
+  /// A ticket for all work so far.
+  virtual uint64_t mark();
 };
 
 /// A device listed by the plugin.
@@ -114,6 +134,10 @@ class Plugin {
   virtual bool reports_ready() const { return false; }
   /// Whether executables run nodes "tutti.exchange" (tutti.exchange).
   virtual bool exchanges() const { return false; }
+  /// Whether sessions join groups of ranks (tutti.collective, tutti.sums).
+  virtual bool joins() const { return false; }
+  /// The name of a new group. Throws Error(declined) unless overridden.
+  virtual GroupId unique_id();
   virtual void init(Host host) { host_ = host; }
   virtual void shutdown() {}
   virtual std::vector<Device> devices() = 0;

@@ -75,7 +75,7 @@ class Memory {
 
 /// The stream whose last launch is the newest one in `earlier`; else an empty stream; else the one that has been idle
 /// longest.
-uint32_t choose(const std::vector<uint32_t>& tails, const Set& earlier) {
+uint32_t choose(std::span<const uint32_t> tails, const Set& earlier) {
   uint32_t best = none, empty = none, oldest = 0;
   for (uint32_t s = 0; s < tails.size(); ++s) {
     if (tails[s] == none) {
@@ -90,11 +90,14 @@ uint32_t choose(const std::vector<uint32_t>& tails, const Set& earlier) {
 
 }  // namespace
 
-std::vector<Placed> place(std::span<const std::vector<Access>> launches, uint32_t streams) {
+std::vector<Placed> place(std::span<const std::vector<Access>> launches, uint32_t streams,
+                          const std::vector<bool>& apart) {
   std::vector<Placed> placed(launches.size());
-  if (streams <= 1) return placed;
+  const bool any_apart = std::ranges::find(apart, true) != apart.end();
+  streams = std::max(streams, 1u);
+  if (streams == 1 && !any_apart) return placed;
   Memory memory(launches);
-  std::vector<uint32_t> tails(streams, none);
+  std::vector<uint32_t> tails(streams + 1, none);
   std::vector<Set> earlier;  // per launch: all launches before it
   for (uint32_t k = 0; k < launches.size(); ++k) {
     std::vector<uint32_t> needs = memory.before(launches[k]);
@@ -104,7 +107,7 @@ std::vector<Placed> place(std::span<const std::vector<Access>> launches, uint32_
       all.add(earlier[n]);
     }
     Placed& p = placed[k];
-    p.stream = choose(tails, all);
+    p.stream = any_apart && apart[k] ? streams : choose(std::span(tails).first(streams), all);
     Set known(launches.size());
     if (uint32_t tail = tails[p.stream]; tail != none) {
       known.add(tail);

@@ -21,6 +21,8 @@ struct Placed {
 /// Distributes launches, given in a valid sequential order, over at most `streams` streams (0 counts as 1). If two
 /// launches access the same byte and at least one writes it, their order is kept. A launch prefers the stream of the
 /// last launch that it must wait for; if it does not depend on the last launch of any stream, it starts a new stream.
-std::vector<Placed> place(std::span<const std::vector<Access>> launches, uint32_t streams);
+/// Launches that `apart` names (empty: none) are on one more stream, number max(streams, 1).
+std::vector<Placed> place(std::span<const std::vector<Access>> launches, uint32_t streams,
+                          const std::vector<bool>& apart = {});
 
 }  // namespace tutti::cuda

@@ -19,6 +19,8 @@ class Call {
   /// How many of the first buffers are only read; every other one counts as written. Calls of which no one writes what
   /// another touches may run side by side.
   virtual size_t inputs() const { return 0; }
+  /// Whether it is a collective of a group of ranks: all of them keep one order, on a stream of their own.
+  virtual bool collective() const { return false; }
 };
 
 /// Owns a descriptor of a C library.

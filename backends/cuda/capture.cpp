@@ -11,15 +11,20 @@ namespace tutti::cuda {
 
 void Driver::branch(const std::vector<Step>& steps, std::vector<CUevent>& events) {
   std::vector<std::vector<Access>> accesses;
-  for (const Step& step : steps) accesses.push_back(step.accesses);
-  std::vector<Placed> placed = place(accesses, static_cast<uint32_t>(branches_.size()) + 1);
+  std::vector<bool> apart;
+  for (const Step& step : steps) {
+    accesses.push_back(step.accesses);
+    apart.push_back(step.collective());
+  }
+  const auto streams = static_cast<uint32_t>(branches_.size()) + 1;
+  std::vector<Placed> placed = place(accesses, streams, apart);
   std::vector<bool> awaited(steps.size());
   uint32_t used = 0;
   for (const Placed& p : placed) {
     used = std::max(used, p.stream);
     for (uint32_t k : p.waits) awaited[k] = true;
   }
-  auto stream = [&](uint32_t s) { return s ? branches_[s - 1] : stream_; };
+  auto stream = [&](uint32_t s) { return s == streams ? sums_ : s ? branches_[s - 1] : stream_; };
   auto mark = [&](CUstream at) {
     events.push_back(nullptr);
     check(cuda().cuEventCreate(&events.back(), CU_EVENT_DISABLE_TIMING), "cuEventCreate");
@@ -45,7 +50,8 @@ CUgraphExec Driver::captured(const Sequence& sequence) {
   try {
     return capture(sequence);
   } catch (const Error& e) {
-    if (e.code == Code::device_lost) throw;
+    // either all ranks launch a collective as part of a graph, or none
+    if (e.code == Code::device_lost || std::ranges::any_of(sequence.steps, &Step::collective)) throw;
     if (log_ && !std::exchange(complained_, true))
       log_(fmt::format("{} cannot record a CUDA graph of {}, so its launches are submitted one by one: {}", name_,
                        sequence.span, e.what()));

@@ -23,6 +23,9 @@ size_t wanted_streams() {
   return n;
 }
 
+/// What every collective seems to write, so that all keep their order.
+constexpr Access order_of_collectives{0, 1, true};
+
 }  // namespace
 
 Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library, Log log)
@@ -55,12 +58,13 @@ Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found, c
 void Driver::close() noexcept {
   for (CUstream s : branches_)
     if (s) cuda().cuStreamDestroy(s);
-  for (CUstream s : {copies_, stream_})
+  for (CUstream s : {sums_, copies_, stream_})
     if (s) cuda().cuStreamDestroy(s);
 }
 
 Driver::~Driver() {
   Current in(*context_, std::nothrow);  // results are ignored, because on a lost device every call fails
+  end_group("the session has ended");   // other ranks may be gone, and work would wait for them
   cuda().cuStreamSynchronize(copies_);
   cuda().cuStreamSynchronize(stream_);
   for (auto& [id, sequence] : sequences_) destroy(sequence);
@@ -104,6 +108,7 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
   if (launch.library) {
     s.call = std::static_pointer_cast<const Call>(launch.library);
     writes([&](size_t i) { return i >= s.call->inputs(); });
+    if (s.call->collective()) s.accesses.push_back(order_of_collectives);
     return s;
   }
   const Kernel& kernel = kernels_[launch.kernel];
@@ -201,6 +206,7 @@ void Driver::do_forget(sdk::SequenceId sequence) {
 
 uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   Current in(*context_);
+  if (group_) group_->expect_alive();
   const Sequence& s = sequences_.at(sequence);
   // Limits the number of pending events for callers that never wait. A failed event stays for the next wait.
   while (flights_.size() > 64 && cuda().cuEventQuery(flights_.front().done) == CUDA_SUCCESS) {
@@ -222,12 +228,21 @@ uint64_t Driver::do_submit(sdk::SequenceId sequence) {
     };
     moment(0);
     for (size_t k = 0; k < s.steps.size(); ++k) {
-      enqueue(s.steps[k], stream_);
+      try {
+        enqueue(s.steps[k], stream_);
+      } catch (const Error& e) {
+        if (s.steps[k].collective()) end_group(e.what());
+        throw;
+      }
       moment(k + 1);
     }
   }
   if (s.bytes) check(cuda().cuEventRecord(s.taken, stream_), "uploading");
-  Flight flight{tickets_ + 1, event(), s.span};
+  return depart(s.span);
+}
+
+uint64_t Driver::depart(const std::string& span) {
+  Flight flight{tickets_ + 1, event(), span};
   check(cuda().cuEventRecord(flight.done, stream_), "submitting");
   flights_.push_back(std::move(flight));
   return ++tickets_;
@@ -249,11 +264,13 @@ void Driver::do_wait(uint64_t ticket, uint64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
   Current in(*context_);
   auto start = Clock::now();
+  if (group_) group_->expect_alive();
   while (!flights_.empty() && flights_.front().ticket <= ticket) {
     const Flight& flight = flights_.front();
-    CUresult result =
-        timeout_ns == ~uint64_t{0} ? cuda().cuEventSynchronize(flight.done) : cuda().cuEventQuery(flight.done);
+    const bool asks = timeout_ns != ~uint64_t{0} || group_;  // the group's failures do not end its work
+    CUresult result = asks ? cuda().cuEventQuery(flight.done) : cuda().cuEventSynchronize(flight.done);
     if (result == CUDA_ERROR_NOT_READY) {
+      look();
       auto passed =
           static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
       if (passed >= timeout_ns)

@@ -13,6 +13,7 @@
 #include "backends/cuda/call.h"
 #include "backends/cuda/context.h"
 #include "backends/cuda/devices.h"
+#include "backends/cuda/group.h"
 #include "sdk/library.h"
 
 namespace tutti::cuda {
@@ -50,6 +51,13 @@ class Driver : public sdk::Driver {
   uint64_t do_submit(sdk::SequenceId sequence) override;
   void do_wait(uint64_t ticket, uint64_t timeout_ns) override;
 
+  std::string do_group_library() override;
+  void do_join(const sdk::GroupId& id, uint32_t rank, uint32_t ranks) override;
+  void do_leave() override;
+  void do_abandon() override;
+  std::shared_ptr<const void> do_collective(const sdk::Collective& what) override;
+  uint64_t do_mark() override;
+
   struct Memory {
     CUdeviceptr at = 0;
     uint64_t bytes = 0;
@@ -68,6 +76,7 @@ class Driver : public sdk::Driver {
     std::vector<Access> accesses;  // per argument
     uint64_t bytes = 0;
     std::string name;
+    bool collective() const { return call && call->collective(); }
   };
   /// Uploads go to the sequence's upload buffer on the copy stream while the previous step is still running; the step
   /// begins with a device-to-device copy of that buffer.
@@ -94,6 +103,13 @@ class Driver : public sdk::Driver {
   CUevent event();
   Step prepare(const sdk::Launch& launch);
   void enqueue(const Step& step, CUstream stream);
+  /// Ends the group. Graphs go first: NCCL waits for those that hold its kernels.
+  void end_group(const std::string& why) noexcept;
+  void drop_collective_graphs() noexcept;
+  /// Throws Error(device_lost) if work of the group has failed.
+  void look();
+  /// Puts an event behind all work so far; its ticket.
+  uint64_t depart(const std::string& span);
   /// Adds the steps to the current capture of stream_; appends the events that it needs to `events`.
   void branch(const std::vector<Step>& steps, std::vector<CUevent>& events);
   sdk::SequenceId add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed);
@@ -118,6 +134,9 @@ class Driver : public sdk::Driver {
   std::shared_ptr<Context> context_;
   CUstream stream_ = nullptr, copies_ = nullptr;
   std::vector<CUstream> branches_;  // additional streams for branches of graphs
+  CUstream sums_ = nullptr;         // for collectives in graphs
+  std::shared_ptr<const Nccl> nccl_;
+  std::shared_ptr<Group> group_;
   Log log_;
   sdk::Traits traits_;
   bool graphs_ = true, complained_ = false;

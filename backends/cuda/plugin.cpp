@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "backends/cuda/cuda_plugin.h"
 #include "backends/cuda/device_timer.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/nccl.h"
 #include "backends/cuda/vendor.h"
 #include "sdk/rendered/rendered.h"
 
@@ -13,6 +16,15 @@ class CudaPlugin : public sdk::RenderedPlugin {
  public:
   const char* name() const override { return "cuda"; }
   const char* version() const override { return TUTTI_VERSION; }
+  bool joins() const override { return true; }
+  sdk::GroupId unique_id() override {
+    if (!nccl_) nccl_ = open_nccl();
+    NcclId id;
+    nccl_->check(nccl_->api.ncclGetUniqueId(&id), "ncclGetUniqueId");
+    sdk::GroupId name;
+    std::memcpy(name.data(), id.internal, name.size());
+    return name;
+  }
 
   std::vector<sdk::Device> devices() override {
     try {
@@ -55,6 +67,7 @@ class CudaPlugin : public sdk::RenderedPlugin {
 
   std::shared_ptr<const Libraries> libraries_;  // never closed; drivers are not unloaded, like the plugin itself
   std::vector<Found> found_;
+  std::shared_ptr<const Nccl> nccl_;
 };
 
 }  // namespace

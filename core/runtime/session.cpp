@@ -12,6 +12,7 @@
 #include "core/base/shape.h"
 #include "core/runtime/boundary.h"
 #include "core/runtime/loader.h"
+#include "core/runtime/session_call.h"
 
 namespace tutti {
 namespace {
@@ -42,13 +43,6 @@ std::vector<size_t> feed_bytes(const TuttiProgram& program) {
 }
 
 }  // namespace
-
-template <class F>
-void Session::call(const std::string& doing, F&& f, const TuttiProgram* program) const {
-  TuttiError error = empty_error();
-  int32_t code = guarded(error, std::forward<F>(f));
-  if (code != TUTTI_OK) fail(code, error, doing, program);
-}
 
 void Session::fail(int32_t code, TuttiError& error, const std::string& doing, const TuttiProgram* program) const {
   std::string at;
@@ -89,6 +83,7 @@ Session::Session(Registry& registry, const Device& device, const std::map<std::s
 }
 
 Session::~Session() {
+  if (given_up_) return;  // another thread is in the plugin
   TuttiError error = empty_error();
   guarded(error, [&](TuttiError*) { return table_->close(handle_), TUTTI_OK; });
   --open_sessions();
@@ -155,6 +150,7 @@ Executable Session::compile(const TuttiProgram& program, uint64_t tuning_bytes, 
 }
 
 void Session::wait(uint64_t ticket) {
+  if (company_) return wait_in_company(ticket);
   call("wait", [&](TuttiError* e) { return table_->wait(handle_, ticket, UINT64_MAX, e); });
 }
 
@@ -171,11 +167,13 @@ uint64_t Session::peak_bytes() {
 }
 
 void Session::read(const std::string& state, void* to, size_t bytes) {
+  settle();
   call(fmt::format("read state '{}'", state),
        [&](TuttiError* e) { return table_->read(handle_, state.c_str(), to, bytes, e); });
 }
 
 void Session::write(const std::string& state, const void* from, size_t bytes) {
+  settle();
   call(fmt::format("write state '{}'", state),
        [&](TuttiError* e) { return table_->write(handle_, state.c_str(), from, bytes, e); });
 }
@@ -195,6 +193,7 @@ TuttiNativeState Session::native(const std::string& state) {
 bool Session::forget(const std::string& state) {
   auto extension = find_extension<TuttiForget>(table_->extensions, TUTTI_EXT_FORGET);
   if (!extension.forget) return false;
+  settle();
   try {
     call(fmt::format("forget state '{}'", state),
          [&](TuttiError* e) { return extension.forget(handle_, state.c_str(), e); });
@@ -213,11 +212,17 @@ Executable::Executable(Executable&& other) noexcept
       handle_(std::exchange(other.handle_, nullptr)),
       memory_(other.memory_),
       feed_bytes_(std::move(other.feed_bytes_)),
+      last_run_(other.last_run_),
+      run_before_(other.run_before_),
       watch_(std::move(other.watch_)),
       connection_(std::move(other.connection_)) {}
 
 Executable::~Executable() {
-  if (!handle_) return;
+  if (!handle_ || session_->given_up_) return;
+  try {
+    session_->settle();
+  } catch (const Error&) {  // the group's work has been ended then
+  }
   TuttiError error = empty_error();
   guarded(error, [&](TuttiError*) { return session_->table_->release(handle_), TUTTI_OK; });
 }
@@ -227,10 +232,12 @@ uint64_t Executable::planned_bytes() const {
 }
 
 void Executable::prepare() {
+  session_->settle();
   session_->call("prepare", [&](TuttiError* e) { return session_->table_->prepare(handle_, e); });
 }
 
 std::vector<void*> Executable::stage() {
+  if (session_->company_) session_->wait(run_before_);  // of which the slot may be
   std::vector<void*> feeds(feed_bytes_.size(), nullptr);
   session_->call("stage", [&](TuttiError* e) { return session_->table_->stage(handle_, feeds.data(), e); });
   for (size_t i = 0; i < feeds.size(); ++i)
@@ -245,6 +252,7 @@ uint64_t Executable::run() {
   session_->call("run", [&](TuttiError* e) { return session_->table_->run(handle_, &ticket, e); });
   if (watch_ && watch_->thrown) std::rethrow_exception(std::exchange(watch_->thrown, nullptr));
   if (connection_ && connection_->thrown) std::rethrow_exception(std::exchange(connection_->thrown, nullptr));
+  run_before_ = std::exchange(last_run_, ticket);
   return ticket;
 }
 

@@ -1,6 +1,8 @@
 // A session on a device: one queue, the named states, and the programs compiled for it. Wraps the plugin's C calls;
 // every error is thrown as tutti::Error naming the device.
 #pragma once
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -54,6 +56,11 @@ class TUTTI_API Executable {
   /// From now on, run() calls `exchange` at each node "tutti.exchange", in their order; run() rethrows what it throws.
   /// Returns false if the plugin cannot. After prepare().
   bool connect(ExchangeValue exchange);
+  /// Makes run_and_sum() sum each of these groups of states over the ranks of the session's group (Session::join), as
+  /// soon as the run has their final values. All ranks call it. Returns false if this program cannot. After prepare().
+  bool prepare_sums(const std::vector<std::vector<std::string>>& groups);
+  /// Enqueues one step with its sums, on all ranks, and returns its ticket.
+  uint64_t run_and_sum();
 
  private:
   friend class Session;
@@ -70,6 +77,7 @@ class TUTTI_API Executable {
   TuttiExecutable* handle_;
   TuttiMemory memory_;
   std::vector<size_t> feed_bytes_;
+  uint64_t last_run_ = 0, run_before_ = 0;  // tickets
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<Connection> connection_;
 };
@@ -116,8 +124,36 @@ class TUTTI_API Session {
   /// Frees a state that no executable has. False if the device keeps states until this session ends.
   bool forget(const std::string& state);
 
+  // ---- a group of ranks whose devices add up among themselves (TuttiCollective, TuttiSums)
+
+  /// The name of a group, for join().
+  using GroupId = std::array<uint8_t, 128>;
+  /// Called while this rank waits for work of the group, with the time since it waits: throws if another rank is gone.
+  using Company = std::function<void(std::chrono::steady_clock::time_point begun)>;
+
+  /// The library for groups and its version: what all ranks must have in common. Throws Error(declined) with the reason
+  /// why the session cannot join a group.
+  std::string group_library();
+  /// The name of a new group, which one rank hands to all.
+  GroupId unique_id();
+  /// Joins a group of `ranks`; returns when all have joined. From then on, no call waits for the device without
+  /// `company`. If that throws while ranks join, the session cannot be used any more, and is never closed.
+  void join(const GroupId& id, uint32_t rank, uint32_t ranks, Company company);
+  /// All ranks leave, behind all work so far.
+  void leave();
+  /// Ends this rank's part at once, without the others; then no call about runs and states succeeds.
+  void abandon();
+  /// Enqueues sums of states over the ranks, in place.
+  void all_reduce(const std::vector<std::string>& states);
+  /// Enqueues copies of rank `root`'s states to all others.
+  void broadcast(const std::vector<std::string>& states, uint32_t root);
+
  private:
   friend class Executable;
+  /// wait() in a group. If the company throws, the group's work on this rank is ended.
+  void wait_in_company(uint64_t ticket);
+  /// In a group, waits for all work so far: what comes next would wait for it without company.
+  void settle();
   /// Calls the plugin; throws Error("device: doing: message") unless it returns TUTTI_OK.
   template <class F>
   void call(const std::string& doing, F&& f, const TuttiProgram* program = nullptr) const;
@@ -126,6 +162,8 @@ class TUTTI_API Session {
   uint32_t numerics_ = TUTTI_FAST;
   const TuttiPlugin* table_ = nullptr;
   TuttiSession* handle_ = nullptr;
+  Company company_;        // of a group
+  bool given_up_ = false;  // a thread is still in join()
 };
 
 }  // namespace tutti

@@ -102,7 +102,7 @@ struct World::Impl {
         thread.ask();
         asked = now;
       }
-      expect_company(number, begun, ending);
+      expect_company(number, begun, ending, what_of(number));
     }
     stopped = 0;
     waited += Seconds(Clock::now() - called).count();
@@ -112,8 +112,33 @@ struct World::Impl {
     return number == 0 ? "close" : fmt::format("{} {} (step {})", name_of(kinds.at(number - 1)), number, step);
   }
 
-  /// Throws where a rank has been silent for too long, or stays behind.
-  void expect_company(uint64_t number, Clock::time_point begun, bool ending) {
+  double limit_of(const std::string& doing) const {
+    return (options.timeout + longest_step) * (doing == "step" ? 1 : elsewhere);
+  }
+
+  /// See World::expect_others.
+  void expect_others(Clock::time_point begun) {
+    const auto now = Clock::now();
+    const bool ending = options.interrupted && options.interrupted();
+    thread.check();
+    if (Seconds(now - asked).count() > (ending ? 0.1 : 1.0)) {
+      thread.ask();
+      asked = now;
+    }
+    if (looked > begun && Seconds(now - looked).count() > own_pause) resumed = now;  // this process was stopped
+    looked = now;
+    begun = std::max(begun, resumed);
+    const std::string waits = fmt::format("the sums of the devices (step {})", step);
+    expect_company(kinds.size(), begun, ending, waits);
+    if (double passed = Seconds(now - begun).count(); passed > limit_of(what))
+      throw Error(Code::timeout,
+                  fmt::format("all ranks answer, but rank {} has waited {:.0f} s in {}", rank(), passed, waits),
+                  "if the device is only slow, set a larger " + option_text("world-timeout") + "; " +
+                      option_text("collectives", "host") + " adds up on the host");
+  }
+
+  /// Throws where a rank has been silent for too long, or stays behind. `waits`: what this rank waits in.
+  void expect_company(uint64_t number, Clock::time_point begun, bool ending, const std::string& waits) {
     auto now = Clock::now();
     std::vector<CommThread::Peer> peers = thread.peers();
     double waited_now = Seconds(now - begun).count();
@@ -128,26 +153,24 @@ struct World::Impl {
                               rank(), stopped, options.timeout, *mute.begin(), host(*mute.begin())),
                   "go on from the last checkpoint: " + option_text("resume", "FILE"));
     if (!mute.empty())
-      throw Error(Code::timeout,
-                  fmt::format("rank {}{} has not answered for {:.1f} s: it has ended, or it hangs; rank {} waits in {}",
-                              *mute.begin(), host(*mute.begin()), ending ? after_signal : options.timeout, rank(),
-                              what_of(number)),
-                  "see the launcher's messages; go on from the last checkpoint: " + option_text("resume", "FILE"));
+      throw Error(
+          Code::timeout,
+          fmt::format("rank {}{} has not answered for {:.1f} s: it has ended, or it hangs; rank {} waits in {}",
+                      *mute.begin(), host(*mute.begin()), ending ? after_signal : options.timeout, rank(), waits),
+          "see the launcher's messages; go on from the last checkpoint: " + option_text("resume", "FILE"));
     for (uint32_t r = 0; r < place.ranks; ++r) {
       const Doing& d = peers[r].doing;
       bool behind = r != place.rank && d.transfers < number;
       if (behind && d.what == closing && what != closing)
         throw Error(Code::internal,
                     fmt::format("rank {}{} has ended its program after step {}; rank {} waits in {}", r,
-                                host(static_cast<int>(r)), d.step, rank(), what_of(number)),
+                                host(static_cast<int>(r)), d.step, rank(), waits),
                     "every rank must take the same steps, with as many batches");
-      double limit = options.timeout + longest_step;
-      if (d.what != "step") limit *= elsewhere;
-      if (behind && waited_now > limit)
+      if (behind && waited_now > limit_of(d.what))
         throw Error(Code::timeout,
                     fmt::format("rank {}{} is {:.0f} s behind: it is at {} of step {}; rank {} waits in {}", r,
                                 host(static_cast<int>(r)), waited_now, d.what.empty() ? "the start" : d.what, d.step,
-                                rank(), what_of(number)),
+                                rank(), waits),
                     "if that rank is only slow, set a larger " + option_text("world-timeout"));
     }
   }
@@ -234,6 +257,7 @@ struct World::Impl {
   Clock::time_point step_began = Clock::now();
   double longest_step = 0, waited = 0, stopped = 0;
   uint64_t sent = 0, early = 0;
+  Clock::time_point asked, looked, resumed;  // in expect_others()
 };
 
 World::World(const WorldOptions& options) : impl_(std::make_unique<Impl>(options)) {
@@ -307,6 +331,8 @@ bool World::any(bool x) {
   return count > 0;
 }
 
+void World::expect_others(std::chrono::steady_clock::time_point begun) { impl_->expect_others(begun); }
+
 int World::speaker() const {
   int first = 0;
   while (impl_->mute.contains(first) && first < rank()) ++first;
@@ -339,7 +365,7 @@ void World::close() {
   for (const auto begun = Clock::now(); !others_are_there(); std::this_thread::sleep_for(20ms)) {
     impl_->thread.ask();
     impl_->thread.check();
-    impl_->expect_company(0, begun, impl_->options.interrupted && impl_->options.interrupted());
+    impl_->expect_company(0, begun, impl_->options.interrupted && impl_->options.interrupted(), impl_->what_of(0));
   }
   any(false);  // so that no rank ends while another still waits for it
   impl_->thread.close();

@@ -1,6 +1,7 @@
 // The processes of one run, which train one model together: ranks 0 to size() - 1, one message at a time, in order.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,6 +56,10 @@ class TUTTI_API World {
   std::vector<std::string> gather(const std::string& text);
   /// Whether it is true on any rank.
   bool any(bool x);
+
+  /// For a rank that waits for something else than a transfer since `begun`, such as its device, which waits for other
+  /// ranks' devices: throws as wait() does, also if all ranks answer and wait beyond the limit.
+  void expect_others(std::chrono::steady_clock::time_point begun);
 
   /// The rank that speaks for all: 0 unless that one does not answer.
   int speaker() const;

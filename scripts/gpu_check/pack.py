@@ -17,6 +17,7 @@ PROGRAMS = [
     "lib/tutti/tutti-probe",
     "tests/library_device_test",
     "tests/cuda_device_test",
+    "tests/cuda_group_test",
 ]
 PLUGINS = ["cuda", "reference", "opencl", "vulkan"]  # oneDNN's library alone is 55 MB
 SYSTEM = re.compile(r"/(ld-linux.*|lib(c|m|dl|pthread|rt|resolv|cuda|tutti)\.so.*)$")  # the C library's, the driver's, ours

@@ -225,6 +225,7 @@ NCU = Piece(
 FIRST = [
     *MACHINE,
     Stage("calls", 45, [tests("cuda_device_test", 30), tests("library_device_test")], at_once=16),
+    Stage("collectives", 10, [tests("cuda_group_test", 30)], at_once=5),
     Stage("parity", 65, [parity("cuda")], at_once=16),
     Stage("training", 40, each_model(training) + GELU_TRAINING, at_once=8),
     Stage("training-2", 20, each_model(training_2), at_once=4),

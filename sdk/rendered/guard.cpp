@@ -90,6 +90,13 @@ class GuardedDriver : public Driver {
     for (const auto& [memory, names] : std::exchange(touched_, {})) check(memory, names);
   }
 
+  std::string do_group_library() override { return driver_->group_library(); }
+  void do_join(const GroupId& id, uint32_t rank, uint32_t ranks) override { driver_->join(id, rank, ranks); }
+  void do_leave() override { driver_->leave(); }
+  void do_abandon() override { driver_->abandon(); }
+  std::shared_ptr<const void> do_collective(const Collective& what) override { return driver_->collective_call(what); }
+  uint64_t do_mark() override { return driver_->mark(); }
+
   struct Allocation {
     uint64_t bytes = 0;
     std::string what;

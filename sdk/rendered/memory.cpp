@@ -98,6 +98,11 @@ const DeviceStates::Entry& DeviceStates::find(const std::string& name, size_t by
   return entry;
 }
 
+std::pair<Range, TensorType> DeviceStates::whole(const std::string& name) const {
+  const Entry& entry = find(name, num_bytes(find(name).type));
+  return {{entry.buffer.id(), 0, entry.buffer.bytes()}, entry.type};
+}
+
 void DeviceStates::read(const std::string& name, void* to, size_t bytes) const {
   const Entry& entry = find(name, bytes);
   if (bytes) memory_.driver.read({entry.buffer.id(), 0, bytes}, to);

@@ -66,6 +66,8 @@ class DeviceStates {
   DeviceBuffer make(const std::string& name) const;
   void take(const std::string& name, DeviceBuffer buffer) { entries_.at(name).buffer = std::move(buffer); }
   MemoryId id(const std::string& name) const { return find(name).buffer.id(); }
+  /// A state's memory and type. Throws Error(invalid) for an unknown name, or a state without memory.
+  std::pair<Range, TensorType> whole(const std::string& name) const;
 
   /// Copies whole states. Throws Error(invalid) for an unknown name or a wrong size.
   void read(const std::string& name, void* to, size_t bytes) const;

@@ -103,6 +103,24 @@ TEST(CudaBranches, GradientsOfWeightsRunBesideThoseOfData) {
   EXPECT_THAT(placed[5].waits, ElementsAre(3));
 }
 
+TEST(CudaBranches, CollectivesHaveAStreamOfTheirOwnAndKeepTheirOrder) {
+  // two gradients, each behind what computes it; both collectives also write what orders them, [0, 1)
+  const Launches launches{{{8, 16, true}},  {{8, 16, true}, {0, 1, true}},
+                          {{16, 24, true}}, {{16, 24, true}, {0, 1, true}},
+                          {{24, 32, true}}, {{8, 16, false}, {32, 40, true}}};
+  for (uint32_t streams : {0u, 1u, 3u}) {
+    std::vector<Placed> placed = place(launches, streams, {false, true, false, true, false, false});
+    const uint32_t own = std::max(streams, 1u);
+    for (size_t k : {1, 3}) EXPECT_EQ(placed[k].stream, own);
+    for (size_t k : {0, 2, 4, 5}) EXPECT_LT(placed[k].stream, own);
+    EXPECT_THAT(placed[1].waits, ElementsAre(0));
+    EXPECT_THAT(placed[3].waits, ElementsAre(2));
+    EXPECT_THAT(placed[4].waits, IsEmpty());
+    EXPECT_THAT(placed[5].waits, ElementsAre(1)) << "reads a sum";
+    EXPECT_FALSE(order(placed)[2][1]) << "what follows runs beside a sum";
+  }
+}
+
 TEST(CudaBranches, ReadersShareAndMemoryUsedAgainDoesNot) {
   std::vector<Placed> placed =
       place(Launches{{{0, 8, false}, {8, 16, true}}, {{0, 8, false}, {16, 24, true}}, {{4, 6, true}}}, 3);

@@ -1,6 +1,8 @@
 // Streams, events, captures and graphs of the fake driver.
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "tests/cuda/fake_world.h"
@@ -12,19 +14,26 @@ size_t streams_made = 0, events_made = 0;
 
 // ---- running
 
-/// Runs the oldest work of a stream.
-void step(Stream& s) {
-  auto work = std::move(s.work.front());
+/// Runs the oldest work of a stream. False if that waits for another process.
+bool step(Stream& s) {
+  Work work = std::move(s.work.front());
   s.work.pop_front();
-  if (the.sticky == CUDA_SUCCESS) work();
+  if (the.sticky != CUDA_SUCCESS || work()) return true;
+  s.work.push_front(std::move(work));
+  return false;
 }
-/// Runs the event's stream until it has passed that record.
-void reach(CUevent event, size_t record) {
+void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+/// Runs the event's stream until it has passed that record. False if its work waits for another process.
+bool reach(CUevent event, size_t record) {
   while (the.events.at(event).done < record && the.sticky == CUDA_SUCCESS) {
     Stream& s = the.streams.at(the.events.at(event).stream);
-    if (s.work.empty()) return;
-    step(s);
+    if (s.work.empty()) return true;
+    if (!step(s)) return false;
   }
+  return true;
+}
+void wait_until_reached(CUevent event, size_t record) {
+  while (!reach(event, record)) pause();
 }
 
 /// Whether each node of `front` is, or comes before, one of `ends`.
@@ -40,23 +49,41 @@ bool joined(const Graph& graph, const Front& front, const Front& ends) {
   return std::includes(seen.begin(), seen.end(), front.begin(), front.end());
 }
 
-/// Runs every node when all that it comes after are done.
-void run(const Graph& graph) {
-  std::vector<size_t> left(graph.nodes.size()), ready;
-  std::vector<std::vector<size_t>> followers(graph.nodes.size());
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    left[n] = graph.nodes[n].after.size();
-    if (!left[n]) ready.push_back(n);
-    for (size_t before : graph.nodes[n].after) followers[before].push_back(n);
+/// A launch of a graph: runs every node when all that it comes after are done. Where one waits for another process,
+/// others go on.
+class Launch {
+ public:
+  explicit Launch(Graph graph)
+      : graph_(std::move(graph)), left_(graph_.nodes.size()), followers_(graph_.nodes.size()) {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      left_[n] = graph_.nodes[n].after.size();
+      if (!left_[n]) ready_.push_back(n);
+      for (size_t before : graph_.nodes[n].after) followers_[before].push_back(n);
+    }
   }
-  while (!ready.empty() && the.sticky == CUDA_SUCCESS) {
-    size_t chosen = the.state.next ? the.state.next(ready) : 0, n = ready.at(chosen);
-    ready.erase(ready.begin() + static_cast<int64_t>(chosen));
-    graph.nodes[n].work();
-    for (size_t f : followers[n])
-      if (!--left[f]) ready.insert(std::lower_bound(ready.begin(), ready.end(), f), f);
+  bool go_on() {
+    Front waiting;
+    while (the.sticky == CUDA_SUCCESS) {
+      std::vector<size_t> now;
+      std::ranges::copy_if(ready_, std::back_inserter(now), [&](size_t n) { return !waiting.contains(n); });
+      if (now.empty()) return ready_.empty();
+      size_t n = now.at(the.state.next ? the.state.next(now) : 0);
+      if (!graph_.nodes[n].work()) {
+        waiting.insert(n);
+        continue;
+      }
+      ready_.erase(std::ranges::find(ready_, n));
+      for (size_t f : followers_[n])
+        if (!--left_[f]) ready_.insert(std::lower_bound(ready_.begin(), ready_.end(), f), f);
+    }
+    return true;
   }
-}
+
+ private:
+  Graph graph_;
+  std::vector<size_t> left_, ready_;
+  std::vector<std::vector<size_t>> followers_;
+};
 
 /// The device runs a piece of some stream's work while the host goes on.
 void run_meanwhile() {
@@ -71,7 +98,8 @@ void run_meanwhile() {
 
 void drain(CUstream stream) {
   auto at = the.streams.find(stream);
-  while (at != the.streams.end() && !at->second.work.empty()) step(at->second);
+  while (at != the.streams.end() && !at->second.work.empty())
+    if (!step(at->second)) pause();
 }
 void drain_all() {
   for (auto& [handle, stream] : the.streams) drain(handle);
@@ -115,7 +143,10 @@ void stream_functions(CudaApi& a) {
       }
       if (the.capturing->streams.contains(stream)) return invalidate(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     }
-    if (size_t record = the.events.at(event).asked) return enqueue(stream, [=] { reach(event, record); });
+    bool captured = false;
+    if (size_t record = the.events.at(event).asked)
+      return enqueue_waiting(
+          stream, [=] { return reach(event, record); }, captured);
     return CUDA_SUCCESS;
   };
   a.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode mode) {
@@ -155,7 +186,10 @@ void graph_functions(CudaApi& a) {
   };
   a.cuGraphLaunch = [](CUgraphExec e, CUstream stream) {
     FAKE_HERE("cuGraphLaunch");
-    return enqueue(stream, [graph = *reinterpret_cast<Graph*>(e)] { run(graph); });
+    bool captured = false;
+    auto launch = std::make_shared<Launch>(*reinterpret_cast<Graph*>(e));
+    return enqueue_waiting(
+        stream, [launch] { return launch->go_on(); }, captured);
   };
   a.cuGraphDestroy = [](CUgraph g) {
     delete reinterpret_cast<Graph*>(g);
@@ -184,7 +218,7 @@ void event_functions(CudaApi& a) {
     return CUDA_SUCCESS;
   };
   a.cuEventDestroy = [](CUevent e) {
-    if (the.sticky == CUDA_SUCCESS) reach(e, the.events.at(e).asked);
+    if (the.sticky == CUDA_SUCCESS) wait_until_reached(e, the.events.at(e).asked);
     the.events.erase(e);
     --the.state.live_events;
     return CUDA_SUCCESS;
@@ -222,7 +256,7 @@ void event_functions(CudaApi& a) {
     FAKE_HERE("cuEventSynchronize");
     if (CUresult refused = of_capture(e)) return refused;
     if (CUresult refused = unsafe_call()) return refused;
-    reach(e, the.events.at(e).asked);
+    wait_until_reached(e, the.events.at(e).asked);
     return the.sticky;
   };
   a.event_elapsed = [](float* ms, CUevent from, CUevent to) {
@@ -238,6 +272,12 @@ void event_functions(CudaApi& a) {
 }
 
 CUresult enqueue(CUstream stream, std::function<void()> work) {
+  bool captured = false;
+  return enqueue_waiting(
+      stream, [work = std::move(work)] { return work(), true; }, captured);
+}
+
+CUresult enqueue_waiting(CUstream stream, std::function<bool()> work, bool& captured) {
   if (the.sticky != CUDA_SUCCESS) return the.sticky;
   if (the.capturing) {
     auto at = the.capturing->streams.find(stream);
@@ -246,13 +286,14 @@ CUresult enqueue(CUstream stream, std::function<void()> work) {
       std::vector<Node>& nodes = the.capturing->graph->nodes;
       nodes.push_back({std::move(work), at->second});
       at->second = {nodes.size() - 1};
+      captured = true;
       return CUDA_SUCCESS;
     }
     if (!stream && the.streams.at(the.capturing->origin).blocking)
       return invalidate(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   }
   if (!stream) {
-    work();
+    while (!work()) pause();
     return the.sticky;
   }
   auto at = the.streams.find(stream);

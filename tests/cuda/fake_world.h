@@ -23,6 +23,9 @@ size_t number(T* handle) {
   return reinterpret_cast<size_t>(handle);
 }
 
+/// A piece of a stream's work: returns whether it is done, or waits for another process, and is called again.
+using Work = std::function<bool()>;
+
 struct Event {
   bool timing = true;
   size_t asked = 0, done = 0;  // how often it was recorded, and how often its stream came to that
@@ -33,10 +36,10 @@ struct Event {
 struct Stream {
   CUcontext context = nullptr;
   bool blocking = false;
-  std::deque<std::function<void()>> work;
+  std::deque<Work> work;
 };
 struct Node {
-  std::function<void()> work;
+  Work work;
   std::set<size_t> after;
 };
 struct Graph {

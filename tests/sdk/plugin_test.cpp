@@ -80,6 +80,7 @@ class FakePlugin : public Plugin {
   bool profiles() const override { return true; }
   bool reports_ready() const override { return true; }
   bool exchanges() const override { return true; }
+  bool joins() const override { return true; }
   std::vector<Device> devices() override {
     host_.log(2, "fake", "asked for devices");
     strike();
@@ -207,6 +208,25 @@ TEST_F(Table, ExecutablesAreConnectedAfterPrepare) {
   ASSERT_EQ(t->prepare(x, &e), TUTTI_OK);
   expect(exchange.connect(x, nullptr, nullptr, &e), TUTTI_INVALID, "the function is NULL");
   expect(exchange.connect(x, nullptr, sink, &e), TUTTI_DECLINED, "does not exchange values with other processes");
+}
+
+TEST_F(Table, GroupsOfRanksAreCheckedAndOtherwiseDeclined) {
+  auto c = find_extension<TuttiCollective>(t->extensions, TUTTI_EXT_COLLECTIVE);
+  auto s = find_extension<TuttiSums>(t->extensions, TUTTI_EXT_SUMS);
+  TuttiExecutable* x = compiled();
+  uint8_t id[128] = {};
+  const char *twice[] = {"a", "a"}, *other[] = {"other"}, *text = "";
+  const uint32_t one = 1;
+  uint64_t ticket = 0;
+  expect(c.join(session, id, 2, 2, &e), TUTTI_INVALID, "rank 2 of 2 ranks");
+  expect(c.all_reduce(session, twice, 2, &e), TUTTI_INVALID, "given twice");
+  expect(s.prepare_sums(x, other, &one, 1, &e), TUTTI_INVALID, "call prepare first");
+  ASSERT_EQ(t->prepare(x, &e), TUTTI_OK);
+  expect(s.prepare_sums(x, other, &one, 1, &e), TUTTI_INVALID, "no state 'other'");
+  expect(s.run_and_sum(x, &ticket, &e), TUTTI_INVALID, "call prepare_sums first");
+  for (int32_t code : {c.unique_id(id, &e), c.join(session, id, 0, 1, &e), c.leave(session, &e),
+                       s.library(session, &text, &e), s.abandon(session, &e), s.mark(session, &ticket, &e)})
+    EXPECT_EQ(code, TUTTI_DECLINED);
 }
 
 TEST_F(Table, TimesAreOfTheLastRunWhereCompileWasAskedForThem) {

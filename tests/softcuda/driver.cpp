@@ -256,6 +256,9 @@ Settings settings_from_environment() {
   if (const char* checks = std::getenv("SOFTCUDA_CHECK")) s.checks = checks_named(checks);
   s.seed = number_in("SOFTCUDA_SEED", 0);
   s.most_instructions = number_in("SOFTCUDA_INSTRUCTIONS", s.most_instructions);
+  s.devices = number_in("SOFTCUDA_DEVICES", 1);
+  if (s.devices < 1 || s.devices > 8)
+    throw std::invalid_argument("SOFTCUDA_DEVICES=" + std::to_string(s.devices) + ": use 1 to 8");
   s.report = number_in("SOFTCUDA_REPORT", 0) != 0;
   return s;
 }
@@ -264,6 +267,7 @@ cuda::CudaApi open(const Settings& settings) {
   device =
       new Device{settings, Memory(settings.checks), fake::cuda(), {}, {}, 0, settings.seed, {}};  // never destroyed
   fake::State& state = fake::reset();
+  state.devices = static_cast<int>(settings.devices);
   state.capability = settings.major * 10 + 9;
   state.memory = device_bytes;
   state.garbage = 0xff;  // NaN as a float, -1 as an index
@@ -290,6 +294,12 @@ cuda::CudaApi open(const Settings& settings) {
   api.cuFuncGetAttribute = function_attribute;
   api.cuLaunchKernel = launch;
   return api;
+}
+
+bool touch(CUdeviceptr at, size_t bytes, bool written) {
+  if (!holds(at, bytes, "a library's work")) return false;
+  if (written) device->memory.written(at, bytes);
+  return true;
 }
 
 const std::string& last_fault() { return device->fault; }

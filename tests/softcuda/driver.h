@@ -15,6 +15,7 @@ struct Settings {
   Checks checks;      ///< SOFTCUDA_CHECK
   uint64_t seed = 0;  ///< SOFTCUDA_SEED: not 0: random orders that the rules allow
   uint64_t most_instructions = 1ull << 32;  ///< SOFTCUDA_INSTRUCTIONS, of a warp between two barriers
+  uint64_t devices = 1;                     ///< SOFTCUDA_DEVICES: how many there are, 1 to 8, for ranks with one each
   bool report = false;                      ///< SOFTCUDA_REPORT: prints launches and times of kernels at the end
 };
 /// Throws std::invalid_argument naming the variable, its value and what is allowed.
@@ -22,6 +23,8 @@ Settings settings_from_environment();
 
 /// Makes the driver anew, without memory, streams and errors, and returns its functions.
 cuda::CudaApi open(const Settings& settings);
+/// See work.h.
+bool touch(CUdeviceptr at, size_t bytes, bool written);
 /// Text of the newest fault or refused PTX; "" without.
 const std::string& last_fault();
 

@@ -3,9 +3,12 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <memory>
 #include <stdexcept>
 
+#include "tests/cuda/fake_cuda.h"
 #include "tests/softcuda/driver.h"
+#include "tests/softcuda/work.h"
 
 namespace tutti::softcuda {
 namespace {
@@ -22,10 +25,14 @@ const cuda::CudaApi& api() {
   return opened;
 }
 
+std::recursive_mutex& lock() {
+  static std::recursive_mutex all;
+  return all;
+}
+
 template <class F, class... A>
 CUresult locked(F cuda::CudaApi::*function, A... arguments) {
-  static std::recursive_mutex lock;
-  std::lock_guard hold(lock);
+  std::lock_guard hold(lock());
   try {
     return (api().*function)(arguments...);
   } catch (const std::out_of_range&) {
@@ -89,6 +96,23 @@ ENTRY(cuLaunchKernel,
       f, gx, gy, gz, bx, by, bz, shared, s, parameters, extra)
 ENTRY(cuGetErrorName, (CUresult r, const char** text), r, text)
 ENTRY(cuGetErrorString, (CUresult r, const char** text), r, text)
+
+extern "C" __attribute__((visibility("default"))) CUresult softcuda_enqueue(CUstream stream, int (*work)(void*),
+                                                                            void* data, void (*release)(void*),
+                                                                            int* captured) {
+  std::lock_guard hold(tutti::softcuda::lock());
+  std::shared_ptr<void> held(data, release);
+  if (CUresult failed = tutti::cuda::fake::usable()) return failed;
+  bool in_graph = false;
+  CUresult result = tutti::cuda::fake::enqueue_waiting(
+      stream, [work, held] { return work(held.get()) != 0; }, in_graph);
+  *captured = in_graph;
+  return result;
+}
+extern "C" __attribute__((visibility("default"))) int softcuda_touch(CUdeviceptr at, size_t bytes, int written) {
+  std::lock_guard hold(tutti::softcuda::lock());
+  return tutti::softcuda::touch(at, bytes, written != 0);
+}
 
 // NVRTC asks for private tables and takes this answer; the pointer it does not check.
 extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid*) {

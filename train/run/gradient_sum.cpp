@@ -9,25 +9,19 @@
 #include "core/base/option_text.h"
 #include "core/world/ordered.h"
 #include "core/world/world.h"
+#include "train/run/device_group.h"
 #include "train/run/gradient_buckets.h"
 #include "train/run/plan.h"
 #include "train/run/shards.h"
+#include "train/run/step_sums.h"
 
 namespace tutti {
-struct GradientSum::Sums {
-  virtual ~Sums() = default;
-  virtual void watch(CompiledGraph&) {}
-  virtual void begin() = 0;
-  virtual void part_begins(bool) {}
-  virtual void idle_begins() {}
-  virtual void part_done(bool) {}
-  virtual StepVotes finish(StepVotes mine) = 0;
-};
+namespace {
 
 /// In one binary tree over the parts of all ranks. Where ranks divide parameters, they add up every part at once: the
 /// large gradients while they compute it, the others behind it.
 template <class T>
-struct GradientSum::Ordered : Sums {
+struct Ordered : StepSums {
   struct State {
     std::string name;
     size_t at, bytes;  ///< the first element among those of all states
@@ -65,7 +59,7 @@ struct GradientSum::Ordered : Sums {
     for (const State& s : states) model.runner.write(s.name, all.data() + s.at, s.bytes);
   }
 
-  void begin() override {
+  void begin(bool) override {
     ran_parts = 0;
     for (const State& s : states)
       if (s.at >= gradients && s.at < shared) read(s, start);
@@ -110,7 +104,7 @@ struct GradientSum::Ordered : Sums {
 
 /// By the world's library, in GradientBuckets. What the device reports early travels while it computes.
 template <class T>
-struct GradientSum::Fast : Sums {
+struct Fast : StepSums {
   explicit Fast(DeviceModel& m)
       : model(m),
         world(*m.options().world),
@@ -125,7 +119,7 @@ struct GradientSum::Fast : Sums {
     if (begun > 0) new (std::nothrow) std::vector<T>(std::move(all));
   }
 
-  void watch(CompiledGraph& program) override {
+  void watch(CompiledGraph& program, bool) override {
     if (model.options().shard == "all") return;  // what is large travels anyway
     program.watch(layout.early(), [this](size_t k, const std::byte* data) {
       if (!last_part) return;
@@ -135,7 +129,7 @@ struct GradientSum::Fast : Sums {
     });
   }
 
-  void begin() override {
+  void begin(bool) override {
     last_part = false;
     have.assign(have.size(), false);
     for (size_t b = 0; b < missing.size(); ++b) missing[b] = layout.buckets[b].count;
@@ -207,19 +201,30 @@ struct GradientSum::Fast : Sums {
   bool last_part = false;
 };
 
+}  // namespace
+
 bool GradientSum::needed(const TrainerOptions& options) { return options.world || options.reduce == "ordered"; }
 
 GradientSum::GradientSum(DeviceModel& model) {
+  if (model.options().world) group_ = std::make_unique<DeviceGroup>(model);
+  if (DeviceGroup* joined = group()) {
+    sums_ = make_device_sums(model, *joined);
+    return;
+  }
   const bool f64 = master_dtype(model.options().precision) == DType::f64;
   if (model.options().reduce == "ordered")
-    sums_ = f64 ? std::unique_ptr<Sums>(new Ordered<double>(model)) : std::make_unique<Ordered<float>>(model);
+    sums_ = f64 ? std::unique_ptr<StepSums>(new Ordered<double>(model)) : std::make_unique<Ordered<float>>(model);
   else
-    sums_ = f64 ? std::unique_ptr<Sums>(new Fast<double>(model)) : std::make_unique<Fast<float>>(model);
+    sums_ = f64 ? std::unique_ptr<StepSums>(new Fast<double>(model)) : std::make_unique<Fast<float>>(model);
 }
 GradientSum::~GradientSum() = default;
 
-void GradientSum::watch(CompiledGraph& program) { sums_->watch(program); }
-void GradientSum::begin() { sums_->begin(); }
+DeviceGroup* GradientSum::group() { return group_ && group_->joined() ? group_.get() : nullptr; }
+Collectives GradientSum::collectives() const { return group_ ? group_->collectives() : Collectives{}; }
+
+void GradientSum::watch(CompiledGraph& program, bool everywhere) { sums_->watch(program, everywhere); }
+void GradientSum::begin(bool whole) { sums_->begin(whole); }
+uint64_t GradientSum::run(CompiledGraph& program, const CompiledGraph::Fill& fill) { return sums_->run(program, fill); }
 void GradientSum::part_begins(bool last) { sums_->part_begins(last); }
 void GradientSum::idle_begins() { sums_->idle_begins(); }
 void GradientSum::part_done(bool ran) { sums_->part_done(ran); }

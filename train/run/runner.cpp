@@ -86,9 +86,7 @@ void CompiledGraph::prepare() {
   for (const TensorType& t : value_types_) values_.emplace_back(num_bytes(t));
 }
 
-uint64_t CompiledGraph::run_part(Compiled& part, const Fill& fill) {
-  bool profiled = profiler_ && profiler_->active();
-  ProfiledRun run{.program = part.profiled, .begin = profiled ? profiler_->now() : 0};
+void CompiledGraph::fill_feeds(Compiled& part, const Fill& fill) {
   std::vector<void*> memory = part.executable.stage();
   for (size_t i = 0; i < part.feeds.size(); ++i) {
     auto at = std::ranges::find(part.carried_feeds, part.feeds[i], &Carried::name);
@@ -97,6 +95,12 @@ uint64_t CompiledGraph::run_part(Compiled& part, const Fill& fill) {
     else if (const auto& bytes = values_[at->value]; !bytes.empty())
       std::memcpy(memory[i], bytes.data(), bytes.size());
   }
+}
+
+uint64_t CompiledGraph::run_part(Compiled& part, const Fill& fill) {
+  bool profiled = profiler_ && profiler_->active();
+  ProfiledRun run{.program = part.profiled, .begin = profiled ? profiler_->now() : 0};
+  fill_feeds(part, fill);
   if (!profiled) return part.executable.run();
   run.launched = profiler_->now();
   uint64_t ticket = part.executable.run();
@@ -133,6 +137,16 @@ bool CompiledGraph::connect(ExchangeValue exchange) {
   return parts_.size() == 1 && parts_[0].place == 0 && parts_[0].executable.connect(std::move(exchange));
 }
 
+bool CompiledGraph::prepare_sums(const std::vector<std::vector<std::string>>& groups) {
+  const bool whole = parts_.size() == 1 && parts_[0].place == 0 && !profiler_;
+  return sums_prepared_ = whole && parts_[0].executable.prepare_sums(groups);
+}
+
+uint64_t CompiledGraph::run_and_sum(const Fill& fill) {
+  fill_feeds(parts_[0], fill);
+  return last_ = parts_[0].executable.run_and_sum();
+}
+
 uint64_t CompiledGraph::run(const HostTensors& feeds) {
   HostViews views;
   for (const auto& [name, tensor] : feeds) views.emplace(name, view(tensor));
@@ -164,6 +178,7 @@ Runner::Runner(const Device& device, const std::map<std::string, std::string>& o
 
 Runner::~Runner() = default;
 
+Session& Runner::session() { return places_[0]->session; }
 const Device& Runner::device() const { return places_[0]->session.device(); }
 
 void Runner::add_part(CompiledGraph& to, size_t place, std::unique_ptr<const Lowered> lowered) {

@@ -55,6 +55,10 @@ class TUTTI_API CompiledGraph {
   bool watch(const std::vector<std::string>& states, Ready ready);
   /// See Executable::connect; false also if it runs in parts. After prepare().
   bool connect(ExchangeValue exchange);
+  /// See Executable::prepare_sums and run_and_sum; false also if it runs in parts. After prepare().
+  bool prepare_sums(const std::vector<std::vector<std::string>>& groups);
+  bool sums_prepared() const { return sums_prepared_; }
+  uint64_t run_and_sum(const Fill& fill);
   /// The numbers of the exchanges of a run, in their order.
   const std::vector<int64_t>& exchanges() const { return exchanges_; }
   const FallbackReport& fallback() const { return fallback_; }
@@ -70,6 +74,7 @@ class TUTTI_API CompiledGraph {
     size_t profiled = 0;  // the profiler's index of the program
   };
   CompiledGraph(Runner& runner, Profiler* profiler) : runner_(runner), profiler_(profiler) {}
+  void fill_feeds(Compiled& part, const Fill& fill);
   uint64_t run_part(Compiled& part, const Fill& fill);
   Runner& runner_;
   Profiler* profiler_;  // or null
@@ -82,7 +87,7 @@ class TUTTI_API CompiledGraph {
   CostEstimate cost_;
   std::vector<int64_t> exchanges_;
   uint64_t last_ = 0;  // ticket of the last run
-  bool prepared_ = false;
+  bool prepared_ = false, sums_prepared_ = false;
 };
 
 /// A session on the device, and one on each CPU device that runs declined nodes.
@@ -94,6 +99,8 @@ class TUTTI_API Runner {
   ~Runner();
 
   const Device& device() const;
+  /// The device's session.
+  Session& session();
   /// Whether the device itself runs the whole graph.
   bool accepts(const Graph& g);
   /// Throws Error(declined) that lists every node that no allowed device runs. With Fallback::cpu, nodes on fallback

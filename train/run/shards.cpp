@@ -10,6 +10,7 @@
 #include "core/base/shape.h"
 #include "core/base/status.h"
 #include "core/world/world.h"
+#include "train/run/device_group.h"
 #include "train/run/plan.h"
 
 namespace tutti {
@@ -183,7 +184,7 @@ std::map<std::string, OwnedState> owned_states(const Programs& programs, const M
   return all;
 }
 
-ShardExchange::ShardExchange(DeviceModel& model) : model_(model) {
+ShardExchange::ShardExchange(DeviceModel& model, DeviceGroup* group) : model_(model), group_(group) {
   const TrainerOptions& options = model.options();
   const Division division = division_of(*model.declared(), options);
   for (const std::set<std::string>& mine : owned(*model.declared(), options)) {
@@ -202,6 +203,12 @@ void ShardExchange::run() {
   for (int rank = 0; rank < world.size(); ++rank) {
     const Part& part = parts_[static_cast<size_t>(rank)];
     if (part.bytes == 0) continue;
+    if (group_) {
+      std::vector<std::string> names;
+      for (const auto& [name, bytes] : part.states) names.push_back(name);
+      group_->broadcast(names, rank);
+      continue;
+    }
     const bool mine = rank == world.rank();
     buffer_.resize(part.bytes);
     auto each = [&](auto f) {

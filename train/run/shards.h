@@ -13,6 +13,8 @@
 
 namespace tutti {
 
+class DeviceGroup;
+
 /// Options for this device among those of the other ranks. If they differ, parameters have owners: replicas that
 /// compute the same update on different devices would drift apart, unless they have the same bits.
 TrainerOptions among_ranks(const Device& device, TrainerOptions options);
@@ -46,7 +48,8 @@ std::map<std::string, OwnedState> owned_states(const Programs& programs, const M
 /// Sends what this rank has updated, and takes what others have.
 class ShardExchange {
  public:
-  explicit ShardExchange(DeviceModel& model);
+  /// `group`: of the ranks' devices, or null: on the host.
+  explicit ShardExchange(DeviceModel& model, DeviceGroup* group = nullptr);
   void run();
 
  private:
@@ -55,6 +58,7 @@ class ShardExchange {
     size_t bytes = 0;
   };
   DeviceModel& model_;
+  DeviceGroup* group_;
   std::vector<Part> parts_;  // by rank
   std::vector<std::byte> buffer_;
 };

@@ -154,9 +154,9 @@ struct Trainer::Impl {
     auto program = [&](int64_t size) { return size ? model.program(DeviceModel::Kind::training, set, size) : nullptr; };
     Training training{program(parts.whole), program(parts.last)};
     for (const auto& p : {training.whole, training.last})
-      if (sum && p) sum->watch(*p->step);
+      if (sum && p) sum->watch(*p->step, p == training.whole && set.size() - position.sample >= own_batch());
     if (options.shard != "none" && !exchange) {
-      exchange.emplace(model);
+      exchange.emplace(model, sum->group());
       if (options.mixed) model.share();
     }
     return training;
@@ -171,21 +171,21 @@ struct Trainer::Impl {
     StepVotes votes;  ///< of all ranks
   };
 
-  /// Enqueues a step: whole, or its parts and the update. `batch`: this rank's samples.
-  Queued run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
+  /// Enqueues a step: one program, or its parts and the update. `batch`: this rank's samples; `whole`: none is missing.
+  Queued run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch,
+                  bool whole) {
     const int64_t size = share_of(options).count / options.accumulate;
     const bool turns = take_turns();
     auto draw = static_cast<int32_t>(step * parts_of(options) + rank_of(options) * (turns ? 1 : options.accumulate));
     const int32_t stride = turns ? static_cast<int32_t>(ranks_of(options)) : 1;
     uint64_t ticket = 0;
-    StepVotes agreed;
     double lr = rate(step);
     expect_finite_rate(lr, options, step);
     auto fill_rate = [&](void* to) {
       store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr);
     };
     RecordedStep now{.runs = {}, .epoch = static_cast<uint32_t>(epoch), .lr = lr};
-    if (sum) sum->begin();
+    if (sum) sum->begin(whole);
     for (int64_t first = 0; first < size * options.accumulate; first += size, draw += stride) {
       int64_t count = std::min(size, batch.valid - first);
       model.counts = count > 0;
@@ -199,19 +199,20 @@ struct Trainer::Impl {
       Samples part{static_cast<size_t>(first), static_cast<size_t>(p->batch)};
       if (sum && model.counts) sum->part_begins(first + size >= std::min(size * options.accumulate, batch.valid));
       if (sum && !model.counts) sum->idle_begins();
-      ticket = p->step->run([&](const std::string& feed, void* to) {
+      const CompiledGraph::Fill fill = [&](const std::string& feed, void* to) {
         if (feed == "lr")
           fill_rate(to);
         else if (feed == "draw")
           std::memcpy(to, &draw, sizeof draw);
         else
           fill_batch(loader, batch, part, feed, to);
-      });
+      };
+      ticket = sum && model.counts ? sum->run(*p->step, fill) : p->step->run(fill);
       if (nan_check) now.runs.push_back({draw, {batch.indices.begin() + first, batch.indices.begin() + first + count}});
       if (sum) sum->part_done(model.counts);
     }
     model.counts = true;
-    if (sum) agreed = sum->finish(votes);
+    const StepVotes agreed = sum ? sum->finish(votes) : StepVotes{};
     if (CompiledGraph* update = model.update())
       ticket = update->run([&](const std::string&, void* to) { fill_rate(to); });
     if (exchange) exchange->run();
@@ -252,7 +253,7 @@ struct Trainer::Impl {
       at(step + 1, "step");
       const data::Batch& batch = loader.next();
       recent.ran({batch.indices.data(), static_cast<size_t>(batch.valid)});
-      Queued queued = run_step(training, loader, batch, epoch);
+      Queued queued = run_step(training, loader, batch, epoch, batches.valid(i) == own_batch());
       ticket = queued.ticket;
       if (options.profiler) options.profiler->end();
       ++step;
@@ -339,6 +340,7 @@ int64_t Trainer::steps_left(const data::Source& set, int64_t epochs) {
 const Position& Trainer::position() const { return impl_->position; }
 void Trainer::set_schedule(Schedule schedule) { impl_->options.schedule = std::move(schedule); }
 
+Collectives Trainer::collectives() const { return impl_->sum ? impl_->sum->collectives() : Collectives{}; }
 bool Trainer::sharded() const { return impl_->model.sharded(); }
 bool Trainer::mixed() const { return impl_->options.mixed; }
 
@@ -455,9 +457,8 @@ std::vector<Norms> Trainer::take_norms() { return std::exchange(impl_->history.n
 
 double Trainer::step_ms_median() const {
   std::vector<double> s = impl_->step_seconds;
-  if (s.empty()) return 0;
-  std::nth_element(s.begin(), s.begin() + static_cast<long>(s.size() / 2), s.end());
-  return 1000 * s[s.size() / 2];
+  std::ranges::sort(s);
+  return s.empty() ? 0 : 1000 * s[s.size() / 2];
 }
 
 CostEstimate Trainer::step_cost() const { return impl_->model.step_cost(); }
@@ -475,8 +476,7 @@ std::optional<double> Trainer::loss_scale() {
 }
 
 int64_t Trainer::skipped_steps() {
-  DeviceModel& model = impl_->model;
-  return model.has_state("skipped_steps") ? static_cast<int64_t>(model.element("skipped_steps")) : 0;
+  return impl_->model.has_state("skipped_steps") ? static_cast<int64_t>(impl_->model.element("skipped_steps")) : 0;
 }
 
 uint64_t Trainer::peak_bytes() { return impl_->model.runner.peak_bytes(); }

@@ -66,6 +66,12 @@ void check(const TrainerOptions& options);
 /// Throws Error(invalid) if the learning rate of step `at`, counted from 0, is not finite in the weights' dtype.
 void expect_finite_rate(double lr, const TrainerOptions& options, int64_t at);
 
+/// Where the ranks of a world add up gradients.
+struct TUTTI_API Collectives {
+  std::string by = "host";  ///< "host", or the library of the devices' vendor with its version
+  std::string reason;       ///< why it is the host
+};
+
 class TUTTI_API Trainer {
  public:
   Trainer(const Device& device, Task task, TrainerOptions options = {});
@@ -115,6 +121,8 @@ class TUTTI_API Trainer {
 
   /// Whether ranks share the optimizer state. All of them must then call save(), snapshot() and state_hash().
   bool sharded() const;
+  /// Where ranks add up gradients; of several ranks, after the first prepare() or train().
+  Collectives collectives() const;
   bool mixed() const;  ///< whether the ranks' devices round differently
   /// Writes parameters, optimizer state, step, seed and loss scale as safetensors, with `metadata`. If one of them
   /// holds NaN or infinity, throws NotFinite and keeps an older file. Of several ranks, rank 0 writes.

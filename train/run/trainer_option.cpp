@@ -42,6 +42,15 @@ void check_shard_all(const TrainerOptions& o) {
   if (o.local_batches || o.local_evaluation) throw invalid_option("batches", "local", with, instead);
 }
 
+void check_collectives(const TrainerOptions& o) {
+  if (o.collectives == "auto") return;
+  if (o.collectives != "host" && o.collectives != "device")
+    throw invalid_option("collectives", o.collectives, "unknown", "use auto, host or device");
+  if (ranks_of(o) == 1)
+    throw invalid_option("collectives", o.collectives, "there is only one rank",
+                         "start several: mpiexec -n 2 tutti train …");
+}
+
 void check_shard(const TrainerOptions& o) {
   const std::string given = option_text("shard", o.shard);
   if (o.shard != "none" && o.shard != "optimizer" && o.shard != "all")
@@ -149,6 +158,14 @@ std::vector<TrainerOption> training_records() {
               "parameters and their gradients for all, which get them while they compute",
        .scope = machine,
        .check = check_shard},
+      {.name = "collectives",
+       .group = "Training",
+       .field = &T::collectives,
+       .doc =
+           "Where ranks (mpiexec) add up gradients: device: among their GPUs, by NCCL; host: in host memory, by MPI; "
+           "auto: among the GPUs if each rank has one and NCCL is there",
+       .scope = train,
+       .check = check_collectives},
       {.name = "shares",
        .group = "Training",
        .field = &T::shares,

@@ -63,6 +63,9 @@ struct TUTTI_API TrainerOptions {
   /// and sends them to the others. "all": large parameters are on that rank only, and the others get them where a
   /// program reads them.
   std::string shard = "none";
+  /// Where ranks add up gradients: "device": among their devices, by the vendor's library; "host": in the memory of the
+  /// host, by MPI; "auto": among the devices if that is possible.
+  std::string collectives = "auto";
   /// Samples of a batch for each rank: "equal", "speed" (in proportion to the speed measured before the first step), or
   /// a list such as "48,16". "": those of a checkpoint, else equal.
   std::string shares = {};
