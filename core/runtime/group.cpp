@@ -24,32 +24,38 @@ TuttiCollective collectives_of(const TuttiPlugin& table) {
 }
 TuttiSums sums_of(const TuttiPlugin& table) { return find_extension<TuttiSums>(table.extensions, TUTTI_EXT_SUMS); }
 
+/// A function of an extension. Throws Error(declined) where the plugin does not have it.
+template <class F>
+F there(F function) {
+  if (!function) throw Error(Code::declined, "its plugin has no collectives of its own");
+  return function;
+}
+
 }  // namespace
 
 std::string Session::group_library() {
-  const TuttiCollective collective = collectives_of(*table_);
-  const TuttiSums sums = sums_of(*table_);
-  if (!collective.broadcast || !sums.mark)
-    throw Error(Code::declined, fmt::format("the plugin {} has no collectives of its own", device_.plugin));
+  const auto library = there(sums_of(*table_).library);
+  there(collectives_of(*table_).broadcast);
   const char* text = nullptr;
-  call("library", [&](TuttiError* e) { return sums.library(handle_, &text, e); });
+  call("library", [&](TuttiError* e) { return library(handle_, &text, e); });
   return clean_text(text);
 }
 
 Session::GroupId Session::unique_id() {
   GroupId id = {};
-  call("unique_id", [&](TuttiError* e) { return collectives_of(*table_).unique_id(id.data(), e); });
+  const auto unique_id = there(collectives_of(*table_).unique_id);
+  call("unique_id", [&](TuttiError* e) { return unique_id(id.data(), e); });
   return id;
 }
 
 void Session::join(const GroupId& id, uint32_t rank, uint32_t ranks, Company company) {
   // of this session, which the thread may outlive, it has only the plugin's handle
-  std::packaged_task<std::pair<int32_t, TuttiError>()> joining([table = table_, handle = handle_, id, rank, ranks] {
-    TuttiError error = empty_error();
-    int32_t code =
-        guarded(error, [&](TuttiError* e) { return collectives_of(*table).join(handle, id.data(), rank, ranks, e); });
-    return std::pair(code, error);
-  });
+  std::packaged_task<std::pair<int32_t, TuttiError>()> joining(
+      [join = there(collectives_of(*table_).join), handle = handle_, id, rank, ranks] {
+        TuttiError error = empty_error();
+        int32_t code = guarded(error, [&](TuttiError* e) { return join(handle, id.data(), rank, ranks, e); });
+        return std::pair(code, error);
+      });
   std::future<std::pair<int32_t, TuttiError>> joined = joining.get_future();
   std::thread thread(std::move(joining));
   const auto begun = std::chrono::steady_clock::now();
@@ -68,25 +74,27 @@ void Session::join(const GroupId& id, uint32_t rank, uint32_t ranks, Company com
 
 void Session::leave() {
   settle();
-  call("leave", [&](TuttiError* e) { return collectives_of(*table_).leave(handle_, e); });
+  const auto leave = there(collectives_of(*table_).leave);
+  call("leave", [&](TuttiError* e) { return leave(handle_, e); });
   company_ = {};
 }
 
 void Session::abandon() {
-  call("abandon", [&](TuttiError* e) { return sums_of(*table_).abandon(handle_, e); });
+  const auto abandon = there(sums_of(*table_).abandon);
+  call("abandon", [&](TuttiError* e) { return abandon(handle_, e); });
 }
 
 void Session::all_reduce(const std::vector<std::string>& states) {
+  const auto all_reduce = there(collectives_of(*table_).all_reduce);
   call("all_reduce", [&](TuttiError* e) {
-    return collectives_of(*table_).all_reduce(handle_, pointers(states).data(), static_cast<uint32_t>(states.size()),
-                                              e);
+    return all_reduce(handle_, pointers(states).data(), static_cast<uint32_t>(states.size()), e);
   });
 }
 
 void Session::broadcast(const std::vector<std::string>& states, uint32_t root) {
+  const auto broadcast = there(collectives_of(*table_).broadcast);
   call("broadcast", [&](TuttiError* e) {
-    return collectives_of(*table_).broadcast(handle_, pointers(states).data(), static_cast<uint32_t>(states.size()),
-                                             root, e);
+    return broadcast(handle_, pointers(states).data(), static_cast<uint32_t>(states.size()), root, e);
   });
 }
 
@@ -101,8 +109,9 @@ void Session::wait_in_company(uint64_t ticket) {
     try {
       company_(begun);
     } catch (...) {
+      const auto abandon = sums_of(*table_).abandon;
       TuttiError ignored = empty_error();
-      guarded(ignored, [&](TuttiError* e) { return sums_of(*table_).abandon(handle_, e); });
+      if (abandon) guarded(ignored, [&](TuttiError* e) { return abandon(handle_, e); });
       throw;
     }
   }
@@ -111,7 +120,8 @@ void Session::wait_in_company(uint64_t ticket) {
 void Session::settle() {
   if (!company_) return;
   uint64_t ticket = 0;
-  call("mark", [&](TuttiError* e) { return sums_of(*table_).mark(handle_, &ticket, e); });
+  const auto mark = there(sums_of(*table_).mark);
+  call("mark", [&](TuttiError* e) { return mark(handle_, &ticket, e); });
   wait_in_company(ticket);
 }
 
@@ -124,9 +134,9 @@ bool Executable::prepare_sums(const std::vector<std::vector<std::string>>& group
   }
   session_->settle();
   try {
+    const auto prepare_sums = there(sums_of(*session_->table_).prepare_sums);
     session_->call("prepare_sums", [&](TuttiError* e) {
-      return sums_of(*session_->table_)
-          .prepare_sums(handle_, pointers(names).data(), counts.data(), static_cast<uint32_t>(counts.size()), e);
+      return prepare_sums(handle_, pointers(names).data(), counts.data(), static_cast<uint32_t>(counts.size()), e);
     });
   } catch (const Error& e) {
     if (e.code != Code::declined) throw;
@@ -137,7 +147,8 @@ bool Executable::prepare_sums(const std::vector<std::vector<std::string>>& group
 
 uint64_t Executable::run_and_sum() {
   uint64_t ticket = 0;
-  session_->call("run", [&](TuttiError* e) { return sums_of(*session_->table_).run_and_sum(handle_, &ticket, e); });
+  const auto run_and_sum = there(sums_of(*session_->table_).run_and_sum);
+  session_->call("run", [&](TuttiError* e) { return run_and_sum(handle_, &ticket, e); });
   run_before_ = std::exchange(last_run_, ticket);
   return ticket;
 }

@@ -55,9 +55,11 @@ NvrtcApi nvrtc();
 /// Puts work into the stream, or into the graph that the stream is captured for. The legacy stream (null) runs it at
 /// once. Fails as a launch does.
 CUresult enqueue(CUstream stream, std::function<void()> work);
-/// The same with work that may have to wait for another process: it is called until it returns true. `captured`: whether
-/// it became part of a graph.
+/// The same with work that may have to wait for another process: it is called until it returns true. `captured`:
+/// whether it became part of a graph.
 CUresult enqueue_waiting(CUstream stream, std::function<bool()> work, bool& captured);
+/// The device goes on while the host does something else: each stream runs a piece of its work.
+void go_on();
 /// An allocation or a synchronization somewhere in a call: what a capture in a strict mode refuses and is lost by.
 CUresult unsafe_call();
 /// Whether a live context is current in this thread, and no sticky error is there; else the driver's answer.

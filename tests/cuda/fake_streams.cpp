@@ -53,8 +53,7 @@ bool joined(const Graph& graph, const Front& front, const Front& ends) {
 /// others go on.
 class Launch {
  public:
-  explicit Launch(Graph graph)
-      : graph_(std::move(graph)), left_(graph_.nodes.size()), followers_(graph_.nodes.size()) {
+  explicit Launch(Graph graph) : graph_(std::move(graph)), left_(graph_.nodes.size()), followers_(graph_.nodes.size()) {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       left_[n] = graph_.nodes[n].after.size();
       if (!left_[n]) ready_.push_back(n);
@@ -95,6 +94,11 @@ void run_meanwhile() {
 }
 
 }  // namespace
+
+void go_on() {
+  for (auto& [handle, stream] : the.streams)
+    if (!stream.work.empty()) step(stream);
+}
 
 void drain(CUstream stream) {
   auto at = the.streams.find(stream);

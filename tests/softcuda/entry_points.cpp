@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 
 #include "tests/cuda/fake_cuda.h"
@@ -108,6 +108,10 @@ extern "C" __attribute__((visibility("default"))) CUresult softcuda_enqueue(CUst
       stream, [work, held] { return work(held.get()) != 0; }, in_graph);
   *captured = in_graph;
   return result;
+}
+extern "C" __attribute__((visibility("default"))) void softcuda_go_on() {
+  std::lock_guard hold(tutti::softcuda::lock());
+  tutti::cuda::fake::go_on();
 }
 extern "C" __attribute__((visibility("default"))) int softcuda_touch(CUdeviceptr at, size_t bytes, int written) {
   std::lock_guard hold(tutti::softcuda::lock());

@@ -8,6 +8,8 @@ extern "C" {
 /// `work` is called until it returns 1; 0: it waits for another process. `release` is called at the end.
 CUresult softcuda_enqueue(CUstream stream, int (*work)(void* data), void* data, void (*release)(void* data),
                           int* captured);
+/// Each stream runs a piece of its work, as a device does while its host is busy elsewhere.
+void softcuda_go_on();
 /// Of `work`: whether the device has these bytes; else it has failed. `written`: they are written now.
 int softcuda_touch(CUdeviceptr at, size_t bytes, int written);
 }

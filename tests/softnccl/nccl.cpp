@@ -9,6 +9,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,10 +31,11 @@ using namespace tutti::softnccl;  // NOLINT(google-build-using-namespace): the f
 struct ncclComm {
   Shared* shared = nullptr;
   uint32_t rank = 0, ranks = 0;
-  uint64_t exchanges = 0, captures = 0, in_graphs = 0;
+  uint64_t exchanges = 0, captures = 0;
+  std::atomic<uint64_t> in_graphs = 0;
   const void* running = nullptr;  // the collective that is under way
-  bool aborted = false;
-  ncclResult_t failed = ncclSuccess;
+  std::atomic<bool> aborted = false, destroyed = false;
+  std::atomic<ncclResult_t> failed = ncclSuccess;
 };
 
 namespace {
@@ -218,6 +220,11 @@ EXPORTED ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId
   ++made->shared->joined;
   while (made->shared->joined < made->ranks) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (rank == 0) forget_shared_memory(id.internal);
+  // the device works while its host waits for other ranks' hosts
+  std::thread([made] {
+    for (; !made->aborted && !made->destroyed; std::this_thread::sleep_for(std::chrono::microseconds(200)))
+      softcuda_go_on();
+  }).detach();
   *comm = made.get();
   comms[made.get()] = made;
   return ncclSuccess;
@@ -234,6 +241,7 @@ EXPORTED ncclResult_t ncclCommDestroy(ncclComm_t comm) {
            "a communicator is destroyed before graphs with its work: NCCL would wait for them for ever");
     std::abort();
   }
+  comm->destroyed = true;
   comms.erase(comm);
   return ncclSuccess;
 }
@@ -243,7 +251,7 @@ EXPORTED ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 EXPORTED ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  *error = comm->failed != ncclSuccess ? comm->failed : wanted("async");
+  *error = comm->failed != ncclSuccess ? comm->failed.load() : wanted("async");
   return ncclSuccess;
 }
 
