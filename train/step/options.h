@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/export.h"
+#include "graph/passes/loss_parts.h"
 #include "train/step/optimizer.h"
 #include "train/step/precision.h"
 #include "train/step/schedule.h"
@@ -74,6 +75,7 @@ struct TUTTI_API TrainerOptions {
   /// Number of blocks, from the first, recomputed in the backward pass: see recompute(). Training programs throw
   /// Error(invalid) if the model has fewer.
   int64_t recompute = 0;
+  int64_t most_logits = tutti::most_logits;  ///< see loss_in_parts()
   /// Whether the sets that a rank hands to train() are its own: a step takes batch / ranks samples from each.
   bool local_batches = false;
   bool local_evaluation = false;  ///< whether each rank evaluates the sets handed to it by itself

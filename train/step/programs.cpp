@@ -25,6 +25,7 @@
 #include "graph/ops/sum.h"
 #include "graph/ops/uniform.h"
 #include "graph/passes/hoist.h"
+#include "graph/passes/loss_parts.h"
 #include "graph/passes/recompute.h"
 #include "train/step/clip.h"
 #include "train/step/divided.h"
@@ -313,6 +314,7 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
 }
 
 Graph Programs::recomputed(Graph g) const {
+  g = loss_in_parts(std::move(g), options_.most_logits);
   if (options_.recompute == 0) return g;
   std::vector<std::string> chosen = blocks(g);
   const auto count = static_cast<int64_t>(chosen.size());
@@ -416,7 +418,7 @@ Graph Programs::evaluation(const InputLayout& form, int64_t batch_size) const {
     add(m.name + ".sum", m.sum);
     add(m.name + ".count", m.count);
   }
-  return g;
+  return loss_in_parts(std::move(g), options_.most_logits);
 }
 
 std::string Programs::prediction_state(const InputLayout& form, int64_t batch) {
