@@ -41,23 +41,18 @@ class Predictor {
         k.label = node.label;
         k.cost = work_.at(launch.node).cost;
         bool tensor_cores = launch.kernel.starts_with("tensor core attention");
-        if (tensor_cores || launch.kernel.starts_with("portable attention")) attention_in_tiles(k, node, tensor_cores);
+        if (tensor_cores || launch.kernel.starts_with("portable attention")) attention_in_tiles(k, tensor_cores);
       }
       out_.kernels.push_back(std::move(k));
     }
     ++out_.kernels[at->second].launches;
   }
 
-  /// It skips the keys behind a causal mask, and multiplies in f32 where it does not run on tensor cores. Its gradient
-  /// has two kernels that both compute the scores and their gradients: 7 products for 5.
-  static void attention_in_tiles(PredictedKernel& k, const TuttiNode& node, bool tensor_cores) {
+  /// It multiplies in f32 where it does not run on tensor cores. Its gradient has two kernels that both compute the
+  /// scores and their gradients: 7 products for 5.
+  static void attention_in_tiles(PredictedKernel& k, bool tensor_cores) {
     k.tensor_cores = tensor_cores;
     if (k.op == "attention_grad") k.cost.flops *= 7.0 / 5;
-    for (uint32_t i = 0; i < node.attrs.count; ++i) {
-      auto a = element_of<TuttiAttr>(node.attrs, i);
-      bool causal = std::string_view(a.name) == "causal" && a.kind == TUTTI_ATTR_I64 && a.count == 1;
-      if (causal && *static_cast<const int64_t*>(a.data) != 0) k.cost.flops /= 2;
-    }
   }
 
   void finish(PredictedKernel& k) {

@@ -77,10 +77,12 @@ class Counter {
   double size(uint32_t value) const {
     return elements(value) * static_cast<double>(size_of(static_cast<DType>(values_[value].dtype)));
   }
-  /// The products in attention's decomposition: every query with every key, whether or not causal.
+  /// The products in attention's decomposition: every query with every key, or with those up to its own position.
   double attention(const TuttiNode& n, bool gradient) const {
     std::span<const int64_t> q = shape(n.inputs[0]);
-    double pairs = elements(n.inputs[0]) / static_cast<double>(q[3]) * static_cast<double>(shape(n.inputs[1])[2]);
+    auto heads = static_cast<double>(q[0] * q[1]), queries = static_cast<double>(q[2]);
+    auto all = static_cast<double>(shape(n.inputs[1])[2]), first = std::min(queries, all);
+    double pairs = heads * (flag(n, "causal") ? first * (first + 1) / 2 + (queries - first) * all : queries * all);
     auto keys = static_cast<double>(q[3]), values = static_cast<double>(shape(n.inputs[2])[3]);
     if (!gradient) return 2 * pairs * (keys + values);
     bool dq = n.results[0] != TUTTI_NONE, dk = n.results[1] != TUTTI_NONE, dv = n.results[2] != TUTTI_NONE;

@@ -10,7 +10,9 @@ namespace tutti {
 
 /// The cost of one run.
 struct TUTTI_API CostEstimate {
-  double flops = 0;  ///< matmul, conv2d, conv2d_dx, conv2d_dw: 2 per multiply-add, including taps in the padding
+  /// matmul, conv2d, conv2d_dx, conv2d_dw: 2 per multiply-add, including taps in the padding; recurrences; the products
+  /// of attention, causal ones without the keys behind a query. A mask's values do not change the count.
+  double flops = 0;
   double bytes = 0;  ///< memory traffic: every node or group reads each input and writes each result once
 };
 

@@ -148,6 +148,23 @@ TEST(Profile, AttentionCountsTheProductsThatItDecomposesTo) {
   EXPECT_EQ(estimate_cost(lowered.program()).flops, 2 * pairs * (8 + 3) + 2 * pairs * (3 * 8 + 2 * 3));
 }
 
+/// Query i attends to keys 0 to i: counted one by one.
+TEST(Profile, CausalAttentionCountsOnlyThePairsItComputes) {
+  for (int64_t keys : {3, 5, 7}) {
+    Graph g;
+    Value q = g.feed("q", {DType::f32, {2, 4, 5, 8}}), k = g.feed("k", {DType::f32, {2, 2, keys, 8}});
+    Value v = g.feed("v", {DType::f32, {2, 2, keys, 3}});
+    Value y = attention(q, k, v, {.causal = true});
+    Values d = gradients(sum(y * y), {q, k, v});
+    for (size_t i = 0; i < 3; ++i) g.set_state("d" + std::to_string(i), d[i]);
+    Lowered lowered(g);
+    double pairs = 0;
+    for (int64_t query = 0; query < 5; ++query)
+      for (int64_t key = 0; key < keys; ++key) pairs += key <= query ? 2 * 4 : 0;
+    EXPECT_EQ(estimate_cost(lowered.program()).flops, 2 * pairs * (8 + 3) + 2 * pairs * (3 * 8 + 2 * 3)) << keys;
+  }
+}
+
 TEST(Profile, NodesWithoutAKernelBelongToTheOneThatTookThemAlong) {
   Graph g;
   Value x = g.feed("x", {DType::f32, {8, 4}}), w = g.feed("w", {DType::f32, {4, 2}});
