@@ -1,21 +1,18 @@
 #include "bench/peer.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 
 #include "core/base/option_text.h"
-#include "core/runtime/child_process.h"
+#include "core/os/environment.h"
+#include "core/os/process.h"
 #include "graph/lower/lower.h"
-
-extern char** environ;
 
 namespace tutti::bench {
 namespace {
@@ -27,41 +24,31 @@ constexpr double patience = 240;  // timeout in seconds for one answer; the firs
 class Process {
  public:
   explicit Process(const PeerOptions& o) : name_(o.name) {
-    int ends[2];  // a socket, so that writing to a terminated child gives an error instead of a signal
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-      throw Error(Code::internal, fmt::format("peer {}: {}", o.name, std::strerror(errno)));
-    socket_ = ends[0];
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     std::vector<std::string> words = {o.python, "-B", "-u", o.script, o.name, "--threads", std::to_string(o.threads)};
-    std::vector<std::string> settings;
-    for (char** e = environ; *e; ++e) settings.emplace_back(*e);
     // Binds the peer's threads to cores, like Tutti's; the comparison would be unfair if they shared a core.
-    if (!std::getenv("OMP_PROC_BIND")) settings.emplace_back("OMP_PROC_BIND=true");
-    pid_t pid = -1;
-    int error = posix_spawnp(&pid, o.python.c_str(), &actions, nullptr, pointers_to(words).data(),
-                             pointers_to(settings).data());
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    if (error == 0) {
-      process_.emplace(pid);
-    } else {
-      stop();
-      throw invalid(fmt::format("peer {}: cannot run {}: {}", o.name, o.python, std::strerror(error)),
+    std::map<std::string, std::string> binding;
+    if (!std::getenv("OMP_PROC_BIND")) binding["OMP_PROC_BIND"] = "true";
+    try {
+      process_.emplace(os::Program{.file = o.python,
+                                   .words = std::move(words),
+                                   .environment = os::environment_with(binding),
+                                   .in = talk_.child_in(),
+                                   .out = talk_.child_out(),
+                                   .ends_with_us = false});
+    } catch (const std::system_error& e) {
+      throw invalid(fmt::format("peer {}: cannot run {}", o.name, e.what()),
                     fmt::format("give a Python interpreter with {} or TUTTI_PYTHON", option_text("python")));
     }
+    talk_.close_child_ends();
   }
   Process(const Process&) = delete;
   ~Process() { stop(); }
 
   /// Throws Error(declined) if the peer declines, Error(internal) if it fails, ends or times out.
   Json ask(const Json& request) {
-    if (socket_ < 0) throw Error(Code::internal, fmt::format("peer {}: it has ended", name_));
+    if (!process_) throw Error(Code::internal, fmt::format("peer {}: it has ended", name_));
     std::string line = request.dump() + "\n";
-    if (::send(socket_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
-      lost("it has ended");
+    if (!talk_.send(line)) lost("it has ended");
     return answer();
   }
 
@@ -76,9 +63,9 @@ class Process {
  private:
   std::string read_line() {
     std::string text;
-    LineReader::Result got = lines_.next(socket_, text, deadline_in(patience));
-    if (got == LineReader::silent) lost(fmt::format("no answer within {} s", patience));
-    if (got == LineReader::closed) lost("it has ended");
+    os::LineReader::Result got = lines_.next(talk_.from(), text, os::deadline_in(patience));
+    if (got == os::LineReader::silent) lost(fmt::format("no answer within {} s", patience));
+    if (got == os::LineReader::closed) lost("it has ended");
     return text;
   }
 
@@ -88,14 +75,14 @@ class Process {
   }
 
   void stop() {
-    if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+    talk_.close();
     process_.reset();
   }
 
   std::string name_;
-  int socket_ = -1;
-  std::optional<ChildProcess> process_;
-  LineReader lines_;
+  os::Conversation talk_;
+  std::optional<os::ChildProcess> process_;
+  os::LineReader lines_;
 };
 
 Json json_of(const Case& c, const std::string& device) {

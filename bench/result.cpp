@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +10,7 @@
 #include "core/base/cpus.h"
 #include "core/base/host_memory.h"
 #include "core/base/status.h"
-#include "core/runtime/machine.h"
+#include "core/os/machine.h"
 
 namespace tutti::bench {
 
@@ -74,12 +73,11 @@ double ratio(const Measurement& a, const Measurement& b) {
 
 Machine this_machine() {
   Machine m;
-  utsname kernel{};
-  uname(&kernel);
-  m.cpu = cpu_model();
+  const os::Kernel kernel = os::kernel();
+  m.cpu = os::processor_name();
   if (m.cpu.empty()) m.cpu = kernel.machine;
-  m.system = system_name();
-  m.system += fmt::format("{}{} {}", m.system.empty() ? "" : ", ", kernel.sysname, kernel.machine);
+  m.system = os::system_name();
+  m.system += fmt::format("{}{} {}", m.system.empty() ? "" : ", ", kernel.name, kernel.machine);
   m.cores = usable_cpus();
   if (uint64_t bytes = host_memory_total(); bytes != unknown_memory) m.memory_bytes = bytes;
   return m;

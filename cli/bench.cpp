@@ -22,9 +22,11 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/run_options.h"
-#include "cli/signals.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
+#include "core/os/machine.h"
+#include "core/os/signals.h"
+#include "core/os/this_process.h"
 
 namespace tutti::cli {
 namespace {
@@ -249,8 +251,7 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
 
 void BenchCommand::add_peer(const std::string& peer, std::vector<std::unique_ptr<bench::Lane>>& lanes,
                             bench::Result& result) const {
-  std::error_code ec;
-  fs::path bin = fs::read_symlink("/proc/self/exe", ec).parent_path();
+  const fs::path bin = os::executable().parent_path();
   const char* named = std::getenv("TUTTI_PYTHON");
   bench::PeerOptions o{.name = peer,
                        .python = !python.empty()   ? python
@@ -347,8 +348,7 @@ int BenchCommand::operator()() {
   if (some_models.empty() && some_ops.empty()) throw invalid("no models and no ops are selected", "--models mlp,cnn");
 
   auto start = std::chrono::steady_clock::now();
-  double load = 0;
-  getloadavg(&load, 1);
+  const double load = os::load_average();
   bench::Result result{.date = bench::utc_now(),
                        .version = TUTTI_VERSION,
                        .machine = bench::this_machine(),
@@ -367,7 +367,7 @@ int BenchCommand::operator()() {
     result.lanes.push_back(lane->info());
     all.push_back(lane.get());
   }
-  catch_signals();
+  os::catch_signals();
   const size_t cases = in.size() * (some_models.size() + some_ops.size());
   size_t begun = 0;
   double cases_from = 0;
@@ -375,13 +375,13 @@ int BenchCommand::operator()() {
   bench::MeasureOptions how{
       .repetitions = repetitions, .seconds = seconds, .quick = quick, .watch = [&](const std::string& what) {
         print_err("{:4.0f} s  {}{}\n", elapsed(), place_text(begun, cases, elapsed() - cases_from), what);
-        catch_signals();
+        os::catch_signals();
       }};
-  how.stop = interrupted;
+  how.stop = os::interrupted;
   bench::measure_peaks(result.lanes, lanes, in, how);
   cases_from = elapsed();
   auto take = [&](const bench::Case& c) {
-    if (interrupted()) return;
+    if (os::interrupted()) return;
     ++begun;
     for (bench::Measurement& m : bench::measure(c, all, how)) result.measurements.push_back(std::move(m));
   };
@@ -392,9 +392,9 @@ int BenchCommand::operator()() {
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   bench::relate_all(result);
   print_noise(result, load);
-  if (result.partial = interrupted(); result.partial)
+  if (result.partial = os::interrupted(); result.partial)
     result.notes.push_back(fmt::format("Partial: stopped by a signal; {} of {} cases were begun.", begun, cases));
-  release_signals();
+  os::release_signals();
   if (!write(result)) return bad_input;
   if (result.partial) return cut_off;
   bool failed = std::ranges::any_of(result.measurements, [](const auto& m) { return m.status == "failed"; });

@@ -9,8 +9,8 @@
 #include "cli/print.h"
 #include "cli/replay_text.h"
 #include "cli/run_options.h"
-#include "cli/signals.h"
 #include "core/base/option_text.h"
+#include "core/os/signals.h"
 #include "verify/bisect/bisect_exact.h"
 
 namespace tutti::cli {
@@ -221,8 +221,8 @@ struct BisectCommand {
   int run_exact(const Device& first, const Device& second, const bisect::BisectOptions& options) const {
     bisect::ExactResult r = bisect::bisect_exact(first, second, options);
     const std::optional<bisect::ExactFinding>& f = r.finding;
-    const bool partial = interrupted() && !f;
-    release_signals();
+    const bool partial = os::interrupted() && !f;
+    os::release_signals();
     if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.steps);
     std::string wrong = f && f->wrong ? (*f->wrong ? second : first).id : "";
     if (json) {
@@ -265,14 +265,14 @@ struct BisectCommand {
                                   .precision = parse_precision(run.text("precision"))};
     options.watch = [](const std::string& what) {
       print_err("{}\n", what);
-      catch_signals();
+      os::catch_signals();
     };
-    catch_signals();
-    options.stop = interrupted;
+    os::catch_signals();
+    options.stop = os::interrupted;
     if (run.text("numerics") == "exact") return run_exact(first, second, options);
     bisect::BisectResult r = bisect::bisect(first, second, options);
-    const bool partial = interrupted() && r.findings.empty();
-    release_signals();
+    const bool partial = os::interrupted() && r.findings.empty();
+    os::release_signals();
     if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.steps);
     if (json)
       print_json(document(r));

@@ -8,9 +8,9 @@
 
 #include "cli/output_file.h"
 #include "cli/print.h"
-#include "cli/signals.h"
 #include "core/base/option_text.h"
 #include "core/base/status.h"
+#include "core/os/signals.h"
 
 namespace tutti::cli {
 namespace {
@@ -47,10 +47,10 @@ struct ConformanceCommand {
         reported = now;
       }
     };
-    catch_signals();
-    options.stop = interrupted;
+    os::catch_signals();
+    options.stop = os::interrupted;
     conformance::Report report = conformance::run(options);
-    release_signals();
+    os::release_signals();
     if (report.partial)
       print_err("partial: stopped by a signal after {} of {} checks\n", report.results.size(),
                 conformance::list(options.only).size());

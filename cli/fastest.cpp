@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/print.h"
-#include "cli/signals.h"
 #include "core/base/option_text.h"
+#include "core/os/signals.h"
 
 namespace tutti::cli {
 namespace {
@@ -35,14 +35,14 @@ TimedModel timed_model(const RunOptions& run, const Task& task, const data::Sour
 }
 
 ModelSpeeds measure(TimedModel model) {
-  catch_signals();
+  os::catch_signals();
   model.watch = [](const Device& d) {
     print_err("timing {} ({})\n", d.id, d.name);
-    catch_signals();
+    os::catch_signals();
   };
-  model.stop = interrupted;
+  model.stop = os::interrupted;
   ModelSpeeds speeds = measure_speeds(model);
-  release_signals();
+  os::release_signals();
   return speeds;
 }
 
@@ -80,7 +80,7 @@ int run_speeds(const std::string& model, bool json) {
     data::Sources data = run.read_data();
     const Task task = run.make_task(*data.train);
     all.push_back(measure(timed_model(run, task, data, run.total_steps(*data.train))));
-    cut = interrupted();
+    cut = os::interrupted();
   }
   if (json) {
     nlohmann::ordered_json out{{"models", nlohmann::json::array()}};

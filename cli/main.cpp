@@ -1,11 +1,8 @@
 // The `tutti` command: parses, runs one subcommand, and turns errors into one message and an exit code.
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -16,12 +13,15 @@
 #include "cli/command.h"
 #include "cli/help/help.h"
 #include "cli/print.h"
-#include "cli/signals.h"
 #include "cli/world_run.h"
 #include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/os/file.h"
+#include "core/os/signals.h"
+#include "core/os/terminal.h"
+#include "core/os/this_process.h"
 
 namespace tutti::cli {
 namespace {
@@ -110,13 +110,13 @@ void refuse_empty_values(const CLI::App& sub) {
 }
 
 /// Checks that stdout was written; a full disk is an error. If the reader of a pipe has ended, as in `tutti ops |
-/// head`, the process ends silently by SIGPIPE.
+/// head`, the process ends silently.
 int checked(int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
   errno = EIO;
-  (void)!write(STDOUT_FILENO, "\n", 1);  // sets errno again, because the first failure's value may be lost
-  as_json = false;                       // stdout cannot be written
-  if (errno == EPIPE) end_by(SIGPIPE);
+  os::write_some(1, "\n", 1);  // sets errno again, because the first failure's value may be lost
+  as_json = false;             // stdout cannot be written
+  if (errno == EPIPE) os::end_by_closed_pipe();
   return report(fmt::format("cannot write to stdout: {}", std::strerror(errno)), "write to a disk with free space",
                 stopped);
 }
@@ -137,7 +137,9 @@ void print_json(const nlohmann::ordered_json& document) {
 }
 
 int run(int argc, char** argv) {
-  prepare_process();
+  os::open_standard_streams();
+  os::prepare_signals();
+  os::prepare_terminal();
   set_option_style([](std::string_view name, std::string_view value) {
     return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
   });
@@ -202,4 +204,10 @@ int run(int argc, char** argv) {
 
 }  // namespace tutti::cli
 
-int main(int argc, char** argv) { return tutti::cli::leave_world(tutti::cli::run(argc, argv)); }
+int main(int argc, char** argv) {
+  std::vector<std::string> words = tutti::os::arguments(argc, argv);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return tutti::cli::leave_world(tutti::cli::run(static_cast<int>(words.size()), pointers.data()));
+}

@@ -1,7 +1,6 @@
 #include "cli/output_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -11,6 +10,7 @@
 
 #include "cli/print.h"
 #include "core/base/status.h"
+#include "core/os/file.h"
 #include "data/files/whole_file.h"
 
 namespace tutti::cli {
@@ -31,7 +31,7 @@ void check_target(const char* option, const std::string& target) {
   fs::path folder = fs::path(target).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ec))
     refuse(fmt::format("the folder {} does not exist", folder.string()), "create it first");
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+  if (!os::may_write(folder.empty() ? "." : folder.string()))
     refuse(fmt::format("its folder cannot be written: {}", std::strerror(errno)), "choose a file in a writable folder");
   if (fs::is_directory(target, ec)) refuse("it is a folder", "name a file");
   if (fs::exists(target, ec) && !fs::is_regular_file(target, ec)) refuse("it is not a regular file", "name a file");

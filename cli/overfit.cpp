@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "cli/signals.h"
+#include "core/os/signals.h"
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "graph/op.h"
@@ -43,17 +43,17 @@ Overfit overfit(Trainer& trainer, const data::Source& set, const RunOptions& run
   samples.resize(static_cast<size_t>(run.trainer.batch));
   data::TensorSet batch = data::subset(set, samples);
   Overfit out;
-  catch_signals();
+  os::catch_signals();
   while (trainer.steps() < steps && !out.passed && !out.interrupted) {
     trainer.train(batch, 0, watch);
-    catch_signals();
-    out.interrupted = interrupted();
+    os::catch_signals();
+    out.interrupted = os::interrupted();
     out.first = trainer.losses().front();
     out.last = trainer.losses().back();
     out.goal = std::max(out.first / 100, 1e-4);
     out.passed = out.last <= out.goal;
   }
-  release_signals();
+  os::release_signals();
   if (out.passed || out.interrupted) return out;
   out.reasons = regularisation(run, batch);
   const std::vector<float>& losses = trainer.losses();

@@ -15,10 +15,12 @@
 #include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
-#include "cli/signals.h"
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/os/environment.h"
+#include "core/os/signals.h"
+#include "core/os/this_process.h"
 #include "core/runtime/selector.h"
 #include "train/task/model.h"
 #include "verify/lockstep/lockstep.h"
@@ -106,7 +108,7 @@ struct ParityCommand {
     if (timeout && !at_once)
       throw invalid_option("timeout", "", "has no effect with --jobs 0, which starts no processes", "add --jobs 4");
     if (!at_once) return parity::run;
-    parity::Processes processes{.command = {"/proc/self/exe", "parity", "--job"}, .at_once = size_t(at_once)};
+    parity::Processes processes{.command = {os::own_program(), "parity", "--job"}, .at_once = size_t(at_once)};
     processes.patience = timeout.value_or(full ? 10 * processes.patience : processes.patience);
     return [processes](const auto& devices, const auto& cases, const auto& options) {
       return parity::run_in_processes(devices, cases, options, processes);
@@ -122,16 +124,16 @@ struct ParityCommand {
     check_target("--html", page);
     check_target("--record", record);
     ProgressLine line;
-    setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions check for out-of-bounds writes
+    os::set_variable("TUTTI_SENTINELS", "1", false);  // rendered sessions check for out-of-bounds writes
     parity::SuiteOptions options{.seed = seed,
                                  .exact = exact(),
                                  .watch =
                                      [&](const parity::Progress& p) {
                                        line(p);
-                                       catch_signals();  // drivers install their own signal handlers
+                                       os::catch_signals();  // drivers install their own signal handlers
                                      },
-                                 .stop = interrupted};
-    catch_signals();
+                                 .stop = os::interrupted};
+    os::catch_signals();
     parity::Report report = record.empty() ? by(on, all, options) : run_recorded(on, all, options, by);
     print_remarks(report);
     if (!page.empty()) write_target(page, parity::html(report));
@@ -148,7 +150,7 @@ struct ParityCommand {
     }
     if (report.partial)
       print_err("partial: stopped by a signal; {} of {} cases were run\n", report.devices[0].cases.size(), all.size());
-    release_signals();
+    os::release_signals();
     return report.partial ? cut_off : report.ok() ? done : stopped;
   }
 
@@ -302,15 +304,15 @@ struct ParityCommand {
     options.seed = seed;
     if (batch) options.batch = batch;
     options.watch = [&](const std::string& what, int64_t step) {
-      catch_signals();
+      os::catch_signals();
       if (step % 10 == 0) print_err("{}: step {} of {}\n", what, step, steps);
     };
-    options.stop = interrupted;
-    catch_signals();
+    options.stop = os::interrupted;
+    os::catch_signals();
     std::vector<lockstep::LockstepResult> results = lockstep::lockstep(on, options);
     std::vector<lockstep::FreeRun> runs = lockstep::free_runs(on, options);
-    const bool partial = interrupted();
-    release_signals();
+    const bool partial = os::interrupted();
+    os::release_signals();
     if (partial) print_err("partial: stopped by a signal after {} of {} steps in lockstep\n", results[0].steps, steps);
     bool ok = true;
     for (const auto& r : results) ok = ok && r.ok();

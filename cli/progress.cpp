@@ -1,14 +1,13 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "cli/print.h"
+#include "core/os/terminal.h"
 
 namespace tutti::cli {
 namespace {
@@ -34,7 +33,7 @@ ProgressLine::ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool qu
       epochs_(epochs),
       batch_(batch),
       quiet_(quiet),
-      terminal_(isatty(STDERR_FILENO)),
+      terminal_(os::is_terminal(os::Stream::err)),
       last_(std::chrono::steady_clock::now()) {}
 
 void ProgressLine::show(const Progress& p) {
@@ -54,9 +53,8 @@ void ProgressLine::show(const Progress& p) {
   auto full = static_cast<int>(share * bar_width);
   text = fmt::format("[{}{}] {:3.0f} %  {}", std::string(static_cast<size_t>(full), '='),
                      std::string(static_cast<size_t>(bar_width - full), ' '), 100 * share, text);
-  winsize window{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
-    text.resize(std::min<size_t>(text.size(), window.ws_col - 1));  // a wrapped line could not be erased
+  if (int width = os::terminal_width(os::Stream::err); width > 1)
+    text.resize(std::min(text.size(), static_cast<size_t>(width) - 1));  // a wrapped line could not be erased
   std::fputs(("\r\033[K" + text).c_str(), stderr);
   std::fflush(stderr);
 }

@@ -6,10 +6,10 @@
 #include "cli/hf_output.h"
 #include "cli/metrics.h"
 #include "cli/print.h"
-#include "cli/signals.h"
 #include "cli/top/running.h"
 #include "cli/train_command.h"
 #include "core/base/option_text.h"
+#include "core/os/signals.h"
 #include "data/files/checkpoint.h"
 #include "train/io/weights.h"
 #include "train/run/plan.h"
@@ -70,8 +70,8 @@ class TrainCommand::Observer : public RunObserver {
         model_(c_.run.model + ":" + c_.run.definition().size(c_.run.model_values.size).name) {}
 
   bool stop() override {
-    catch_signals();
-    return interrupted();
+    os::catch_signals();
+    return os::interrupted();
   }
   void progress(const Progress& p) override {
     progress_.show(p);
@@ -129,7 +129,7 @@ int TrainCommand::train_overfit(const Device& device, Trainer& trainer, const da
 
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
                                           ProgressLine& progress) {
-  catch_signals();
+  os::catch_signals();
   Observer observer(*this, trainer, *data.train, total, progress);
   SetPasses passes(trainer, *data.train);
   loop->end_at(total);
@@ -139,7 +139,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
     trainer.prepare(*data.train);
     save_weights(trainer, *data.train);
   }
-  release_signals();
+  os::release_signals();
   if (o.converged)
     progress.print(
         fmt::format("the test loss has not fallen for {} epochs (--patience): done", o.evaluations_since_best));

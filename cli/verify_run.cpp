@@ -5,8 +5,8 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/run_options.h"
-#include "cli/signals.h"
 #include "core/base/option_text.h"
+#include "core/os/signals.h"
 #include "train/run/saved_states.h"
 
 namespace tutti::cli {
@@ -66,19 +66,19 @@ struct VerifyRunCommand {
     const Device& device = trainer.device();
     ProgressLine progress(steps, run.epochs, run.trainer.batch, quiet);
     progress.print(fmt::format("{}: {} ({}), {} steps again", device.id, device.name, device.reason, steps));
-    catch_signals();
+    os::catch_signals();
     SavedStates found;
     for (const auto& [step, hash] : saved) {
-      while (trainer.steps() < step && !interrupted())
+      while (trainer.steps() < step && !os::interrupted())
         trainer.train(set, step - trainer.steps(), [&](const Progress& p) {
           progress.show(p);
-          return !interrupted();
+          return !os::interrupted();
         });
       if (trainer.steps() < step) break;
       if ((found[step] = trainer.state_hash()) != hash) break;
     }
     progress.clear();
-    release_signals();
+    os::release_signals();
     return found;
   }
 

@@ -9,9 +9,10 @@
 
 #include "cli/number.h"
 #include "cli/print.h"
-#include "cli/signals.h"
+#include "core/base/cpus.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
+#include "core/os/signals.h"
 #include "core/world/launch.h"
 
 namespace tutti::cli {
@@ -58,7 +59,7 @@ void WorldRun::open() {
                            "start several: mpiexec -n 2 tutti train …");
     return;
   }
-  world_ = meet({.timeout = timeout_, .interrupted = interrupted});
+  world_ = meet({.timeout = timeout_, .interrupted = os::interrupted});
   cpus_ = share_cpus(*world_);
   world_->at(0, "preparation");
   muted = !writes();
@@ -148,7 +149,7 @@ void hand_over(const std::string& message, const std::string& remedy, int exit_c
   } catch (const Error&) {  // no world can be had: every rank has the same to say, or its launcher ends it first
   }
   if (me.world && me.world->speaker() != me.world->rank()) {
-    release_signals();  // the launcher ends it
+    os::release_signals();  // the launcher ends it
     me.world->hand_over(Error(exit_code == bad_input ? Code::invalid : Code::internal, message, remedy), exit_code);
   }
   if (me.expected && !me.world && this_launch().rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));

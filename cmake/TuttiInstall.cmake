@@ -23,7 +23,7 @@ install(TARGETS tutti tutti_base tutti_geometry tutti_codegen tutti_sdk EXPORT T
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tutti_kernels EXPORT TuttiKernelsTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 # Headers: all that tutti.h includes, and the SDK's. What else the engine has stays where it is.
-file(GLOB_RECURSE sdk_headers RELATIVE "${PROJECT_SOURCE_DIR}" core/abi/*.h core/base/*.h core/geometry/*.h sdk/*.h kernels/*.h)
+file(GLOB_RECURSE sdk_headers RELATIVE "${PROJECT_SOURCE_DIR}" core/abi/*.h core/os/*.h core/base/*.h core/geometry/*.h sdk/*.h kernels/*.h)
 set(engine_headers
     core/world/agree.h core/world/world.h core/runtime/device.h core/runtime/registry.h core/runtime/selector.h core/runtime/session.h data/dataset.h data/files/checkpoint.h data/files/npy.h
     data/host_tensor.h data/source.h data/text.h data/tokenizer.h graph/autodiff/autodiff.h graph/autodiff/custom_vjp.h graph/expr.h graph/functions.h graph/graph.h graph/lower/compile.h graph/lower/cost_estimate.h
@@ -70,7 +70,7 @@ configure_package_config_file(cmake/TuttiConfig.cmake.in "${PROJECT_BINARY_DIR}/
                               INSTALL_DESTINATION "${package}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TuttiConfig.cmake" "${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake"
-              cmake/TuttiPlugin.cmake cmake/TuttiPlugin.map DESTINATION "${package}")
+              cmake/TuttiPlugin.cmake cmake/TuttiPlugin.map cmake/TuttiPlugin.def DESTINATION "${package}")
 file(RELATIVE_PATH from_pc "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" from_pc "${from_pc}")
 configure_file(cmake/tutti.pc.in "${PROJECT_BINARY_DIR}/tutti.pc" @ONLY)

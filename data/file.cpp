@@ -24,7 +24,7 @@ uint64_t expect_file(const std::string& path, const std::string& remedy) {
 
 std::string read_file(const std::string& path, const std::string& remedy) {
   expect_file(path, remedy);
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(std::filesystem::path(path), std::ios::binary);
   std::stringstream text;
   if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
   if (in.bad() || !in.is_open() || !text)

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/status.h"
+#include "core/os/file.h"
 #include "data/file.h"
 
 namespace tutti::data {
@@ -22,7 +23,8 @@ struct GzipFile::Handle {
 
 GzipFile::GzipFile(std::string path, const char* missing, const char* damaged)
     : path_(std::move(path)), damaged_(damaged), file_bytes_(expect_file(path_, missing)) {
-  gzFile file = gzopen(path_.c_str(), "rb");
+  const int descriptor = os::open_file(path_, os::to_read);
+  gzFile file = descriptor < 0 ? nullptr : gzdopen(descriptor, "rb");
   if (!file) throw invalid(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)), "check its permissions");
   handle_ = std::make_unique<Handle>(file);
   gzbuffer(file, 1 << 17);

@@ -1,11 +1,11 @@
 #include "nn/lora.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <cmath>
 
 #include "core/base/status.h"
+#include "core/base/wildcard.h"
 
 namespace tutti::nn {
 
@@ -13,7 +13,7 @@ bool Lora::concerns(const std::string& path) const {
   std::string own = path.substr(path.rfind('.') + 1);
   for (const std::string& target : targets)
     for (const std::string& name : {path, own})
-      if (fnmatch(target.c_str(), name.c_str(), 0) == 0) return true;
+      if (matches_wildcard(target, name)) return true;
   return false;
 }
 

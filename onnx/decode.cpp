@@ -121,7 +121,7 @@ std::string external(const pb::Tensor& t, const std::string& place, const std::s
   if (expected != length)
     throw invalid(fmt::format("{}: external data of {} bytes, expected {}", place, length, expected), write_again);
   std::string bytes(length, '\0');
-  std::ifstream in(real, std::ios::binary);
+  std::ifstream in(fs::path(real), std::ios::binary);
   in.seekg(static_cast<std::streamoff>(offset));
   if (!in.read(bytes.data(), static_cast<std::streamsize>(length)))
     throw invalid(fmt::format("{}: cannot read external data '{}'", place, printable(location)),

@@ -28,7 +28,7 @@ std::string file_bytes(const std::string& path) {
     throw invalid(fmt::format("{}: {} bytes, expected at most 2 GiB", path, size),
                   "keep large weights in a file of their own (external data)");
   std::string bytes(size, '\0');
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(std::filesystem::path(path), std::ios::binary);
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
     throw invalid(fmt::format("{}: cannot be read", path), "check the file's permissions");
   return bytes;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks that folders include only what they may depend on, and that no file grows past what one can hold in mind.
 
-Two columns meet only in core/abi, core/base and core/geometry:
+Two columns meet only in core/abi, core/os, core/base and core/geometry:
     cli -> verify, bench, onnx -> train -> nn, data -> graph -> core/runtime          plugins -> backends -> sdk -> kernels
 Of graph only graph/lower knows devices. In train: run, hf, models -> io -> step -> task. Tests may include anything; nothing includes them.
+Headers of the operating system are included in core/os alone, but for the exceptions that are named here.
 
 usage: check-dependencies.py [--root FOLDER]     0: all is well, 1: violations (one line each), 2: bad usage
 """
@@ -12,7 +13,7 @@ import os
 import re
 import sys
 
-BASE = ["core/abi", "core/base"]
+BASE = ["core/abi", "core/os", "core/base"]
 GEOMETRY = BASE + ["core/geometry"]
 BELOW_TRAIN = GEOMETRY + ["core/runtime", "core/world", "graph", "graph/lower", "nn", "data"]
 TASK = BELOW_TRAIN + ["train/task"]
@@ -23,7 +24,8 @@ PLUGIN = GEOMETRY + ["sdk", "kernels"]
 # a rule of their own: "graph" is not "graph/lower".
 MAY = {
     "core/abi": [],
-    "core/base": ["core/abi"],
+    "core/os": [],
+    "core/base": ["core/abi", "core/os"],
     "core/geometry": BASE,
     "core/runtime": BASE,
     "core/world": BASE + ["core/runtime"],
@@ -57,6 +59,21 @@ MAY = {
     "plugins": PLUGIN,
     "plugins/cpu": PLUGIN + ["backends/blas"],
     "tests": None,  # anything
+}
+# What only one operating system has. core/os asks it for everybody else; these may as well, each for its reason.
+SYSTEM = re.compile(r"(sys|linux|asm|net|netinet|arpa|mach)/|(unistd|fcntl|dlfcn|link|elf|dirent|fnmatch|glob|grp|poll|pthread|pwd|sched|signal"
+                    r"|spawn|strings|termios|ucontext|execinfo|malloc|semaphore|syslog|utime|io|direct|process|windows|winsock2|aclapi|psapi)\.h$"
+                    r"|csignal$")
+MAY_ASK_THE_SYSTEM = {
+    "core/os": "the room for it",
+    "tests": "they look from outside, and at what core/os does",
+    "python": "CPython's interface: file descriptors and its types",
+    "backends/cuda": "NVIDIA's driver and libraries, opened by name",
+    "backends/opencl": "the ICD loader and PoCL's cache",
+    "backends/vulkan": "the loader, opened by name",
+    "backends/onednn": "redirects calls inside oneDNN's ELF file",
+    "plugins/template": "a project of its own, over an installed Tutti",
+    "examples/plugins": "a project of its own, over an installed Tutti",
 }
 TOP = {folder.split("/")[0] for folder in MAY}
 MAX_LINES, MAX_TEST_LINES, MAX_FUNCTION = 500, 700, 80
@@ -161,6 +178,8 @@ def check(root):
         for number, line in enumerate(lines, 1):
             match = INCLUDE.match(line)
             included = target(root, path, *match.groups()) if match else None
+            if match and match[1] == "<" and SYSTEM.match(match[2]) and not any(within(path, f) for f in MAY_ASK_THE_SYSTEM):
+                found.append(f"{path}:{number}: includes <{match[2]}> of the operating system: ask through core/os")
             if included and not covered(included, may):
                 found.append(f"{path}:{number}: includes {included}; {own_folder(path)} may include only "
                              + (", ".join(sorted(set(may))) or "nothing"))

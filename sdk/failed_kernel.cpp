@@ -1,12 +1,14 @@
 #include "sdk/failed_kernel.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+
+#include "core/os/file.h"
+#include "core/os/folders.h"
 
 namespace tutti::sdk {
 
@@ -14,11 +16,11 @@ std::string dump_failed_kernel(const std::string& source, const std::string& log
   std::error_code error;
   std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (error) return "its source could not be saved: there is no temporary folder";
-  std::string name = (folder / ("tutti-kernel-XXXXXX." + extension)).string();
-  int descriptor = mkstemps(name.data(), static_cast<int>(extension.size()) + 1);
-  FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
+  std::string name;
+  const int descriptor = os::make_file_in(folder, "tutti-kernel-", "." + extension, name);
+  FILE* file = descriptor < 0 ? nullptr : os::stream_of(descriptor, "w");
   if (!file) {
-    if (descriptor >= 0) close(descriptor), unlink(name.c_str());
+    if (descriptor >= 0) os::close_file(descriptor), os::remove_file(name);
     return fmt::format("its source could not be saved in {}", folder.string());
   }
   std::string text = "/*\n" + log + "\n*/\n";
@@ -28,7 +30,7 @@ std::string dump_failed_kernel(const std::string& source, const std::string& log
   bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   written = std::fclose(file) == 0 && written;
   if (written) return "the source with line numbers is in " + name;
-  unlink(name.c_str());
+  os::remove_file(name);
   return "its source could not be written to " + name;
 }
 

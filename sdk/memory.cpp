@@ -1,18 +1,16 @@
 #include "sdk/memory.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "core/base/host_memory.h"
 #include "core/base/rounding.h"
+#include "core/os/memory.h"
 #include "sdk/parallel_build.h"
 
 namespace tutti::sdk {
@@ -32,24 +30,14 @@ constexpr size_t worth_mapping = 1 << 20;
 
 /// Mappings consist of whole units: large ones of huge pages where the system has some, for fewer page faults and TLB
 /// misses.
-size_t unit_of(size_t bytes) { return bytes < 2 * huge_page ? static_cast<size_t>(sysconf(_SC_PAGESIZE)) : huge_page; }
+size_t unit_of(size_t bytes) { return bytes < 2 * huge_page ? os::page_size() : huge_page; }
 
-/// Makes zeroed pages present, so that later accesses need no page faults. False if there is no memory.
-bool populate(std::byte* at, size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  if (madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return true;
-  if (errno == ENOMEM) return false;
-#endif
-  std::memset(at, 0, bytes);  // before Linux 5.14
-  return true;
-}
-
-/// The same in several threads: clearing pages takes most of the time of an allocation.
+/// Makes zeroed pages present, in several threads: clearing pages takes most of the time of an allocation.
 bool populate_in_parts(std::byte* at, size_t bytes) {
   constexpr size_t part = 8 * huge_page;
   std::atomic<bool> all = true;
   parallel_build(ceil_div(bytes, part), [&](size_t k) {
-    if (!populate(at + k * part, std::min(part, bytes - k * part))) all = false;
+    if (!os::populate(at + k * part, std::min(part, bytes - k * part))) all = false;
   });
   return all;
 }
@@ -57,32 +45,26 @@ bool populate_in_parts(std::byte* at, size_t bytes) {
 /// New pages are zero, so nothing has to write them; null if there is no memory.
 void* map_zeroed(size_t bytes) {
   const size_t unit = unit_of(bytes), whole = align_up(bytes, unit);
-  void* mapped = mmap(nullptr, whole + unit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  const size_t before = align_up(reinterpret_cast<uintptr_t>(mapped), unit) - reinterpret_cast<uintptr_t>(mapped);
-  std::byte* at = static_cast<std::byte*>(mapped) + before;
-  if (before) munmap(mapped, before);
-  munmap(at + whole, unit - before);
-#ifdef MADV_HUGEPAGE
-  if (unit == huge_page) madvise(at, whole, MADV_HUGEPAGE);
-#endif
+  auto* at = static_cast<std::byte*>(os::map_pages(whole, unit));
+  if (!at) return nullptr;
+  if (unit == huge_page) os::prefer_huge_pages(at, whole);
   if (populate_in_parts(at, whole)) return at;
-  munmap(at, whole);
+  os::unmap_pages(at, whole);
   return nullptr;
 }
 
 void* allocate_zeroed(size_t bytes) {
   if (bytes >= worth_mapping) return map_zeroed(bytes);
-  void* at = std::aligned_alloc(alignment, align_up(bytes, alignment));
+  void* at = os::allocate_aligned(alignment, bytes);
   if (at) std::memset(at, 0, bytes);
   return at;
 }
 
 void release(void* at, size_t bytes) {
   if (bytes >= worth_mapping)
-    munmap(at, align_up(bytes, unit_of(bytes)));
+    os::unmap_pages(at, align_up(bytes, unit_of(bytes)));
   else
-    std::free(at);
+    os::free_aligned(at);
 }
 
 }  // namespace

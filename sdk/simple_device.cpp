@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/base/rounding.h"
+#include "core/os/memory.h"
 #include "sdk/shortage.h"
 
 namespace tutti::sdk {
@@ -64,7 +65,7 @@ class QueuedDriver : public Driver {
   }
 
   void* do_allocate_host(uint64_t bytes, const std::string& what) override {
-    void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
+    void* memory = os::allocate_aligned(64, std::max<uint64_t>(bytes, 1));
     if (!memory)
       throw Error(Code::no_memory, fmt::format("not enough host memory for {} of {}", what, size_text(bytes)));
     host_.insert(memory);
@@ -72,7 +73,7 @@ class QueuedDriver : public Driver {
   }
   void do_release_host(void* memory) override {
     host_.erase(memory);
-    std::free(memory);
+    os::free_aligned(memory);
   }
 
   void do_fill_zero(const Range& range) override {

@@ -3,27 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "backends/cpu/session.h"
 #include "core/base/cpus.h"
 #include "core/base/text.h"
+#include "core/os/machine.h"
 #include "kernels/cpu/team.h"
 #include "sdk/shortage.h"
 
 namespace tutti::cpu {
 namespace {
-
-/// The processor's name from /proc/cpuinfo.
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (!line.starts_with("model name")) continue;
-    size_t at = line.find(':');
-    if (at != std::string::npos && at + 2 < line.size()) return line.substr(at + 2);
-  }
-  return "CPU";
-}
 
 class CpuPlugin : public sdk::Plugin {
  public:
@@ -36,7 +25,8 @@ class CpuPlugin : public sdk::Plugin {
 
   std::vector<sdk::Device> devices() override {
     sdk::Device d;
-    d.name = cpu_name();
+    d.name = os::processor_name();
+    if (d.name.empty()) d.name = "CPU";
     d.driver = library_.driver();
     d.kind = TUTTI_CPU;
     sdk::take_host_memory(d);

@@ -8,8 +8,8 @@
 
 #include "backends/cpu/compiler.h"
 #include "core/base/log.h"
+#include "core/os/held_signals.h"
 #include "kernels/cpu/denormals.h"
-#include "kernels/cpu/signals.h"
 #include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
 #include "sdk/plan/poison.h"
@@ -90,7 +90,7 @@ class CpuExecutable : public sdk::Executable {
   uint64_t took(size_t k) const { return moments_[k + 1] - moments_[k]; }
 
   void run_steps() {
-    kernels::SignalsHeld held;
+    os::SignalsHeld held;
     LibraryScope library(shared_.library, shared_.threads);
     kernels::ComputeScope computing(shared_.threads, shared_.cpus);
     std::optional<kernels::FlushDenormals> flush;

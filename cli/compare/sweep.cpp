@@ -1,8 +1,5 @@
 // tutti sweep: trains with every combination of some options, one run after the other, and compares the runs.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,10 +11,12 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_file.h"
-#include "cli/signals.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
-#include "core/runtime/child_process.h"
+#include "core/os/file.h"
+#include "core/os/process.h"
+#include "core/os/signals.h"
+#include "core/os/this_process.h"
 #include "data/file.h"
 
 namespace tutti::cli {
@@ -106,24 +105,27 @@ struct SweepCommand {
   }
 
   /// Trains in a process of its own, or goes on from the checkpoint of a stopped run.
-  Ending train(const Combination& c, const std::string& folder) const {
+  os::Ending train(const Combination& c, const std::string& folder) const {
     const std::string checkpoint = folder + "/run.safetensors";
     std::vector<std::string> words = {"tutti", "train"};
     if (fs::exists(checkpoint)) words.insert(words.end(), {"--resume", checkpoint});
     for (const Setting& s : fixed) words.insert(words.end(), {"--set", s.key + "=" + s.value});
     for (const auto& [option, value] : c) words.insert(words.end(), {"--set", fmt::format("{}={}", option, value)});
     words.insert(words.end(), {"--checkpoint", checkpoint, "--log-dir", folder, "--quiet", "--json"});
-    std::vector<char*> pointers = pointers_to(words);
-    const std::string messages = folder + "/messages.txt";
-    ChildProcess process([&] {
-      setpgid(0, 0);  // the terminal's Ctrl-C goes to this process, which passes one signal on
-      dup2(open("/dev/null", O_RDWR | O_CLOEXEC), STDOUT_FILENO);
-      dup2(open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDERR_FILENO);
-      execv("/proc/self/exe", pointers.data());
-    });
+    const std::string path = folder + "/messages.txt";
+    const int messages = os::open_file(path, os::to_write | os::make | os::empty_it, 0644);
+    // The terminal's Ctrl-C goes to this process, which passes one request on.
+    os::ChildProcess process(os::Program{.file = os::own_program(),
+                                         .words = words,
+                                         .environment = {},
+                                         .in = os::inherited,
+                                         .out = os::nothing,
+                                         .err = messages < 0 ? os::nothing : messages,
+                                         .group = true});
+    if (messages >= 0) os::close_file(messages);
     bool told = false;
-    while (!process.ends_by(deadline_in(0.2)))
-      if (interrupted() && !std::exchange(told, true)) ::kill(process.id(), SIGTERM);  // it saves, and ends
+    while (!process.ends_by(os::deadline_in(0.2)))
+      if (os::interrupted() && !std::exchange(told, true)) process.ask_to_end();  // it saves, and ends
     return process.wait();
   }
 
@@ -149,12 +151,12 @@ struct SweepCommand {
       return r;
     }
     make_folder(folder);
-    Ending ending = train(c, folder);
+    os::Ending ending = train(c, folder);
     auto r = finished();
     if (r)
       print_err("{}  {}: loss {:.4f}{}\n", progress, name, r->number("loss").value_or(NAN),
                 r->number("test_loss") ? fmt::format(", test loss {:.4f}", *r->number("test_loss")) : "");
-    else if (!interrupted())
+    else if (!os::interrupted())
       print_err("{}  {}: failed ({}){}; see {}/messages.txt\n", progress, name, ending.text(), reason(folder), folder);
     return r;
   }
@@ -166,18 +168,18 @@ struct SweepCommand {
     expect_same_sweep();
     if (report.empty()) report = output + "/index.html";
     check_target("--report", report);
-    catch_signals();
+    os::catch_signals();
     std::vector<RunRecord> runs;
     size_t failures = 0;
-    for (size_t k = 0; k < all.size() && !interrupted(); ++k) {
+    for (size_t k = 0; k < all.size() && !os::interrupted(); ++k) {
       auto r = run(all[k], fmt::format("{} of {}", k + 1, all.size()));
       if (r)
         runs.push_back(*r);
       else
         ++failures;
     }
-    const bool cut = interrupted();
-    release_signals();
+    const bool cut = os::interrupted();
+    os::release_signals();
     if (runs.empty() && cut) return print_err("stopped; the same command goes on\n"), cut_off;
     if (runs.empty())
       throw Error(Code::internal, fmt::format("none of {} runs finished", all.size()),

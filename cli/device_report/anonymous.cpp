@@ -1,12 +1,10 @@
 // Removes names of people, hosts and folders from a report.
-#include <pwd.h>
-#include <unistd.h>
 
-#include <array>
 #include <cctype>
 
 #include "cli/device_report/report.h"
 #include "cli/doctor/report.h"
+#include "core/os/this_process.h"
 
 namespace tutti::cli {
 namespace {
@@ -43,18 +41,8 @@ std::string without_folders(const std::string& text) {
   return out;
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
-std::string user_name() {
-  const passwd* user = getpwuid(getuid());
-  return user ? user->pw_name : "";
-}
-
 std::string anonymous_text(const std::string& text) {
-  static const std::string host = host_name(), user = user_name();
+  static const std::string host = os::host_name(), user = os::user_name();
   std::string out = without_folders(without_home(text));
   if (host != "localhost") out = replaced(out, host, "HOST");
   return user == "root" ? out : replaced(out, user, "USER");

@@ -1,4 +1,5 @@
 // tutti report-device: one JSON file that says what a device computes right, and how fast.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,19 +15,14 @@
 #include "core/base/host_memory.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
-#include "core/runtime/machine.h"
+#include "core/os/machine.h"
 
 namespace tutti::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::string today() {
-  std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-}
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
 /// The names of the parts, for help and errors.
 std::string part_names() {
@@ -98,10 +94,10 @@ struct ReportDeviceCommand {
                         {"version", TUTTI_VERSION},
                         {"quick", quick},
                         {"machine",
-                         {{"cpu", cpu_model()},
+                         {{"cpu", os::processor_name()},
                           {"threads", usable_cpus()},
                           {"memory_bytes", host_memory_total()},
-                          {"system", system_name()}}},
+                          {"system", os::system_name()}}},
                         {"devices", ordered_json::array()}};
     bool ok = true;
     for (const Device& one : wanted) {

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/child_process.h"
+#include "core/os/process.h"
 
 namespace tutti::cli {
 
 /// How a child ended, and what it wrote (at most 1 MiB of each).
-struct Child : Ending {
+struct Child : os::Ending {
   bool timed_out = false;
   std::string out, err;
   double seconds = 0;
@@ -21,7 +21,8 @@ struct Child : Ending {
 /// Runs this executable with other arguments and additional environment variables; kills it after `seconds`.
 Child run_self(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
                double seconds);
-/// Runs a function in a fork of this process, which must be single-threaded; `out` is its return value.
+/// Runs a function in a fork of this process, which must be single-threaded; `out` is its return value. Where processes
+/// cannot be forked it runs in this one.
 Child run_apart(const std::function<std::string()>& probe, double seconds);
 
 }  // namespace tutti::cli

@@ -1,5 +1,4 @@
 // Libraries that plugins open at run time. Foreign code is loaded in child processes only.
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +10,8 @@
 
 #include "cli/doctor/child.h"
 #include "cli/doctor/report.h"
-#include "core/runtime/driver_folders.h"
+#include "core/os/drivers.h"
+#include "core/os/library.h"
 
 namespace tutti::cli {
 namespace {
@@ -88,12 +88,13 @@ std::string open_library(const Known& k) {
   for (const char* file : k.files)
     for (const char* folder : {"", "/usr/local/cuda/lib64/"}) {
       if (*folder && !k.nvidia) continue;
-      void* library = dlopen((std::string(folder) + file).c_str(), RTLD_LAZY | RTLD_LOCAL);
+      std::string reason;
+      os::Library library = os::open_library(std::string(folder) + file, reason, true);
       if (!library) {
-        if (const char* reason = dlerror(); why.empty() && reason) why = reason;
+        if (why.empty()) why = reason;
         continue;
       }
-      void* symbol = *k.symbol ? dlsym(library, k.symbol) : nullptr;
+      void* symbol = *k.symbol ? os::symbol_of(library, k.symbol) : nullptr;
       if (!symbol) return fmt::format("ok {}", file);
       int a = 0, b = 0;
       uint32_t u = 0;
@@ -124,9 +125,8 @@ std::string printable(std::string text) {
 std::string why_not_loaded(const std::string& library) {
   Child child = run_apart(
       [&]() -> std::string {
-        if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL)) return "";
-        const char* why = dlerror();
-        return why ? why : "no reason given";
+        std::string why;
+        return os::open_library(library, why, true) ? "" : why;
       },
       patience);
   return child.exit_code == 0 ? child.out : fmt::format("loading it ended with {}", child.ending());
@@ -156,7 +156,7 @@ std::vector<fs::path> files_in(const fs::path& folder, const char* extension) {
   return files;
 }
 
-/// Files named by an environment variable (separated by ':'), else those in the folders.
+/// Files named by an environment variable (separated as in PATH), else those in the folders.
 std::vector<fs::path> named_or(std::initializer_list<const char*> variables, std::vector<fs::path> folders,
                                const char* extension) {
   for (const char* v : variables) {
@@ -165,7 +165,7 @@ std::vector<fs::path> named_or(std::initializer_list<const char*> variables, std
     folders.clear();
     std::string text = value;
     for (size_t at = 0; at <= text.size();) {
-      size_t end = std::min(text.find(':', at), text.size());
+      size_t end = std::min(text.find(os::path_separator, at), text.size());
       folders.emplace_back(text.substr(at, end - at));
       at = end + 1;
     }
@@ -199,11 +199,11 @@ void examine_libraries(Area& area) {
 }
 
 void examine_opencl(Area& area) {
-  auto files = named_or({"OCL_ICD_VENDORS"}, {opencl_driver_folder}, ".icd");
+  auto files = named_or({"OCL_ICD_VENDORS"}, {os::opencl_driver_folder}, ".icd");
   if (files.empty()) {
     const char* named = std::getenv("OCL_ICD_VENDORS");
     area.missing(
-        fmt::format("OpenCL: no driver: no .icd file in {}", without_home(named ? named : opencl_driver_folder)),
+        fmt::format("OpenCL: no driver: no .icd file in {}", without_home(named ? named : os::opencl_driver_folder)),
         named ? "unset OCL_ICD_VENDORS, or let it name a folder with a driver's .icd file"
               : "install a driver: pocl-opencl-icd runs OpenCL on the CPU, GPU vendors bring their own");
   }
@@ -233,7 +233,7 @@ json manifest_part(const fs::path& file, const char* part) {
 
 void examine_vulkan(Area& area) {
   auto files = named_or({"VK_DRIVER_FILES", "VK_ICD_FILENAMES"},
-                        {std::begin(vulkan_driver_folders), std::end(vulkan_driver_folders)}, ".json");
+                        {std::begin(os::vulkan_driver_folders), std::end(os::vulkan_driver_folders)}, ".json");
   if (files.empty())
     area.missing("Vulkan: no driver's manifest is found",
                  std::getenv("VK_DRIVER_FILES") || std::getenv("VK_ICD_FILENAMES")

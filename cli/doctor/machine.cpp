@@ -1,9 +1,5 @@
 // Operating system, processor, memory, disks, caches, environment.
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,10 +14,13 @@
 #include "core/base/cpus.h"
 #include "core/base/host_memory.h"
 #include "core/base/text.h"
+#include "core/os/environment.h"
+#include "core/os/file.h"
+#include "core/os/folders.h"
+#include "core/os/little_memory.h"
+#include "core/os/machine.h"
+#include "core/os/this_process.h"
 #include "core/runtime/blob_cache.h"
-#include "core/runtime/machine.h"
-
-extern char** environ;
 
 namespace tutti::cli {
 namespace {
@@ -54,14 +53,12 @@ std::pair<uint64_t, uint64_t> contents(const fs::path& folder) {
 }
 
 void examine_disk(Area& area, const char* what, const fs::path& folder) {
-  struct statvfs s;
-  fs::path at = existing(folder);
-  if (statvfs(at.c_str(), &s) != 0) return;
-  uint64_t free = uint64_t{s.f_bavail} * s.f_frsize;
+  const auto free = os::free_bytes(existing(folder).string());
+  if (!free) return;
   std::string text =
-      fmt::format("{} free on the disk of {} ({})", bytes_text(free), what, without_home(folder.string()));
-  nlohmann::ordered_json facts{{"folder", without_home(folder.string())}, {"free", free}};
-  if (free < little_disk)
+      fmt::format("{} free on the disk of {} ({})", bytes_text(*free), what, without_home(folder.string()));
+  nlohmann::ordered_json facts{{"folder", without_home(folder.string())}, {"free", *free}};
+  if (*free < little_disk)
     area.problem(text, "free some space there: checkpoints and compiled kernels need it", facts);
   else
     area.ok(text, facts);
@@ -78,21 +75,21 @@ void examine_memory(Area& area) {
 
 /// Drivers that compile on the CPU crash or hang if memory allocation fails, without an error message.
 void examine_limits(Area& area) {
-  constexpr rlim_t little = rlim_t{4} << 30;
-  for (auto [resource, name, option] :
-       {std::tuple{RLIMIT_AS, "address space", "v"}, std::tuple{RLIMIT_DATA, "data", "d"}}) {
-    rlimit limit;
-    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur >= little) continue;
+  constexpr uint64_t little = uint64_t{4} << 30;
+  const os::MemoryLimits limits = os::memory_limits();
+  for (auto [limit, name, option] :
+       {std::tuple{limits.address_space, "address space", "v"}, std::tuple{limits.data, "data", "d"}}) {
+    if (limit >= little) continue;
     area.problem(fmt::format("processes are limited to {} of {}: PoCL and lavapipe crash or hang with so little",
-                             bytes_text(limit.rlim_cur), name),
+                             bytes_text(limit), name),
                  fmt::format("ulimit -{} unlimited, or use another device (--device onednn)", option),
-                 {{"limit", name}, {"bytes", uint64_t{limit.rlim_cur}}});
+                 {{"limit", name}, {"bytes", limit}});
   }
 }
 
 /// Whether a stored entry can be read back.
 bool keeps(const BlobCache& cache) {
-  const std::string key = "doctor", entry = fmt::format("written by process {}", getpid());
+  const std::string key = "doctor", entry = fmt::format("written by process {}", os::process_id());
   cache.put(key, entry.data(), entry.size());
   auto back = cache.get(key);
   std::error_code ec;
@@ -103,8 +100,7 @@ bool keeps(const BlobCache& cache) {
 }  // namespace
 
 std::string without_home(std::string text) {
-  const char* home = std::getenv("HOME");
-  std::string folder = home ? home : "";
+  const std::string folder = os::home_folder().string();
   for (size_t at = 0; folder.size() > 1 && (at = text.find(folder, at)) != std::string::npos; ++at) {
     size_t end = at + folder.size();
     if (end == text.size() || text[end] == '/' || text[end] == ':') text.replace(at, folder.size(), "~");
@@ -119,13 +115,12 @@ std::string without_home(std::string text) {
 
 Area examine_machine() {
   Area area{"machine", {}};
-  utsname kernel = {};
-  uname(&kernel);
-  std::string os = system_name();
-  area.ok(fmt::format("tutti {} on {}, {} {} {}", TUTTI_VERSION, os.empty() ? "an unknown system" : os, kernel.sysname,
-                      kernel.release, kernel.machine),
-          {{"tutti", TUTTI_VERSION}, {"system", os}, {"kernel", kernel.release}, {"machine", kernel.machine}});
-  std::string processor = cpu_model();
+  const os::Kernel kernel = os::kernel();
+  const std::string system = os::system_name();
+  area.ok(fmt::format("tutti {} on {}, {} {} {}", TUTTI_VERSION, system.empty() ? "an unknown system" : system,
+                      kernel.name, kernel.release, kernel.machine),
+          {{"tutti", TUTTI_VERSION}, {"system", system}, {"kernel", kernel.release}, {"machine", kernel.machine}});
+  std::string processor = os::processor_name();
   unsigned threads = std::thread::hardware_concurrency();
   int usable = usable_cpus();
   area.ok(fmt::format("{}, {} threads{}", processor.empty() ? "unknown processor" : processor, threads,
@@ -170,7 +165,7 @@ Area examine_caches() {
     std::string clear =
         fmt::format("; damaged files crash programs: `rm -r {}` clears them", without_home(pocl.string()));
     nlohmann::ordered_json facts{{"folder", without_home(pocl.string())}, {"files", files}, {"bytes", bytes}};
-    if (access(pocl.c_str(), W_OK) == 0)
+    if (os::may_write(pocl.string()))
       area.ok(text + clear, facts);
     else
       area.problem(text + ": it cannot be written",
@@ -183,8 +178,7 @@ Area examine_environment() {
   Area area{"environment", {}};
   constexpr std::array prefixes = {"TUTTI_", "OCL_ICD_", "POCL_",    "VK_", "CUDA_",           "OMP_",
                                    "DNNL_",  "ONEDNN_",  "GALLIUM_", "LP_", "LD_LIBRARY_PATH", "LD_PRELOAD"};
-  for (char** entry = environ; *entry; ++entry) {
-    std::string text = *entry;
+  for (const std::string& text : os::environment()) {
     for (const char* prefix : prefixes)
       if (text.starts_with(prefix)) {
         size_t equals = text.find('=');

@@ -1,11 +1,11 @@
 #include "cli/top/load.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <fstream>
-#include <sstream>
+
+#include "core/os/drivers.h"
+#include "core/os/library.h"
 
 namespace tutti::cli {
 namespace {
@@ -26,7 +26,8 @@ struct Load::Nvml {
   struct Utilization {
     unsigned gpu, memory;  // percent
   };
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  std::string why;
+  os::Library library = os::open_library(os::nvml_library, why);
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   int (*by_pci)(const char*, NvmlDevice*) = nullptr;
@@ -36,7 +37,7 @@ struct Load::Nvml {
   Nvml() {
     if (!library) return;
     auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(os::symbol_of(library, name));
       return function != nullptr;
     };
     good = find(init, "nvmlInit_v2") && find(shutdown, "nvmlShutdown") &&
@@ -47,7 +48,7 @@ struct Load::Nvml {
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml() {
     if (good) shutdown();
-    if (library) dlclose(library);
+    if (library) os::close_library(library);
   }
   std::optional<double> busy(const std::string& pci) const {
     NvmlDevice device = nullptr;
@@ -57,41 +58,11 @@ struct Load::Nvml {
   }
 };
 
-std::optional<ProcessUse> process_use(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  if (!std::getline(file, text)) return {};
-  // proc(5): after the name in parentheses, which may contain any characters, utime and stime are fields 14 and 15, rss
-  // is 24.
-  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
-  std::string word;
-  ProcessUse use;
-  for (int at = 3; fields >> word; ++at) {
-    double number = at == 14 || at == 15 || at == 24 ? std::strtod(word.c_str(), nullptr) : 0;
-    if (at == 14 || at == 15) use.seconds += number / static_cast<double>(sysconf(_SC_CLK_TCK));
-    if (at == 24) use.resident = static_cast<uint64_t>(number) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  }
-  return use;
-}
-
-Load::Load() : nvml_(std::make_unique<Nvml>()), before_(ticks()) {}
+Load::Load() : nvml_(std::make_unique<Nvml>()), before_(os::processor_ticks()) {}
 Load::~Load() = default;
 
-Load::Ticks Load::ticks() {
-  std::ifstream file("/proc/stat");
-  std::string cpu;
-  Ticks t;
-  file >> cpu;
-  uint64_t x = 0;
-  for (int at = 0; at < 8 && file >> x; ++at) {  // user, nice, system, idle, iowait, irq, softirq, steal
-    t.all += x;
-    if (at != 3 && at != 4) t.busy += x;
-  }
-  return t;
-}
-
 void Load::look() {
-  Ticks now = ticks();
+  const os::ProcessorTicks now = os::processor_ticks();
   if (now.all > before_.all)
     processors_ = static_cast<double>(now.busy - before_.busy) / static_cast<double>(now.all - before_.all);
   before_ = now;

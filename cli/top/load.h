@@ -1,22 +1,14 @@
 // Load of devices and processes, as far as the system reports it.
 #pragma once
-#include <sys/types.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 
+#include "core/os/machine.h"
 #include "core/runtime/device.h"
 
 namespace tutti::cli {
-
-/// Resources used by a process so far.
-struct ProcessUse {
-  double seconds = 0;     ///< CPU time
-  uint64_t resident = 0;  ///< resident memory in bytes
-};
-/// None if the process does not exist.
-std::optional<ProcessUse> process_use(pid_t pid);
 
 /// Utilization since the previous call of look(), or since construction.
 class Load {
@@ -31,12 +23,8 @@ class Load {
 
  private:
   struct Nvml;
-  struct Ticks {
-    uint64_t busy = 0, all = 0;
-  };
-  static Ticks ticks();
   std::unique_ptr<Nvml> nvml_;
-  Ticks before_;
+  os::ProcessorTicks before_;
   std::optional<double> processors_;
 };
 

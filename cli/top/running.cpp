@@ -1,16 +1,14 @@
 #include "cli/top/running.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "core/base/text.h"
+#include "core/os/file.h"
+#include "core/os/folders.h"
+#include "core/os/this_process.h"
 
 namespace tutti::cli {
 namespace {
@@ -20,15 +18,9 @@ constexpr size_t most = 1 << 16;  // maximum bytes of a status file
 
 /// The folder, private to this user; "" if it does not exist or (with `make`) cannot be created.
 std::string folder(bool make) {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  std::error_code error;
-  std::string path = runtime && *runtime == '/'
-                         ? std::string(runtime) + "/tutti"
-                         : (std::filesystem::temp_directory_path(error) / fmt::format("tutti-{}", getuid())).string();
-  if (make && mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return "";
-  struct stat s {};
-  bool mine = lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == getuid() && (s.st_mode & 022) == 0;
-  return mine ? path : "";
+  const std::string path = os::runtime_folder("tutti").string();
+  if (make && !os::make_private_folder(path)) return "";
+  return os::is_private_folder(path, true) ? path : "";
 }
 
 /// Whether the document is a valid status: texts for the device and the model, numbers for everything else.
@@ -43,9 +35,10 @@ bool is_note(const nlohmann::json& says) {
 
 RunningNote::~RunningNote() {
   if (fd_ < 0) return;
-  unlink(path_.c_str());
-  rmdir(std::filesystem::path(path_).parent_path().c_str());  // succeeds only if the folder is empty
-  close(fd_);
+  std::error_code used;
+  os::remove_file(path_);
+  std::filesystem::remove(std::filesystem::path(path_).parent_path(), used);  // succeeds only if the folder is empty
+  os::close_file(fd_);
 }
 
 void RunningNote::say(const nlohmann::json& what) {
@@ -55,19 +48,18 @@ void RunningNote::say(const nlohmann::json& what) {
     for (int attempt = 0; attempt < 3 && fd_ < 0; ++attempt) {  // a run that ends may remove the folder concurrently
       std::string in = folder(true);
       if (in.empty()) break;
-      path_ = fmt::format("{}/{}.json", in, getpid());
-      fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+      path_ = fmt::format("{}/{}.json", in, os::process_id());
+      fd_ = os::open_file(path_, os::to_read | os::to_write | os::make | os::not_a_link, 0600);
     }
-    if (fd_ >= 0) flock(fd_, LOCK_EX | LOCK_NB);
+    if (fd_ >= 0) os::lock(fd_, false);
   } else if (now - written_ < interval) {
     return;
   }
   if (fd_ < 0) return;
   written_ = now;
   std::string text = what.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-      ftruncate(fd_, static_cast<off_t>(text.size())) != 0)
-    return;  // readers skip invalid documents
+  // Readers skip invalid documents.
+  if (os::write_at(fd_, text.data(), text.size(), 0) == static_cast<int64_t>(text.size())) os::resize(fd_, text.size());
 }
 
 std::vector<Running> running() {
@@ -76,20 +68,20 @@ std::vector<Running> running() {
   std::error_code error;
   if (in.empty()) return all;
   for (const auto& entry : std::filesystem::directory_iterator(in, error)) {
-    auto pid = parse_number<pid_t>(entry.path().stem().string());
+    auto pid = parse_number<int64_t>(entry.path().stem().string());
     if (!pid || entry.path().extension() != ".json") continue;
-    int fd = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = os::open_file(entry.path().string(), os::to_read | os::not_a_link);
     if (fd < 0) continue;
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {  // not locked: the process was killed
-      unlink(entry.path().c_str());
+    if (os::lock(fd, true)) {  // not locked: the process was killed
+      os::remove_file(entry.path().string());
     } else {
       std::string text(most, '\0');
-      ssize_t size = pread(fd, text.data(), text.size(), 0);
+      const int64_t size = os::read_at(fd, text.data(), text.size(), 0);
       auto says =
-          nlohmann::json::parse(text.substr(0, static_cast<size_t>(std::max<ssize_t>(size, 0))), nullptr, false);
+          nlohmann::json::parse(text.substr(0, static_cast<size_t>(std::max<int64_t>(size, 0))), nullptr, false);
       if (is_note(says)) all.push_back({*pid, std::move(says)});
     }
-    close(fd);
+    os::close_file(fd);
   }
   std::ranges::sort(all, {}, &Running::pid);
   return all;

@@ -1,16 +1,16 @@
 // Status of this user's active runs, for `tutti top`.
 #pragma once
-#include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 namespace tutti::cli {
 
-/// A status file of this process in a folder of the user ($XDG_RUNTIME_DIR/tutti, else tutti-UID in the folder for
-/// temporary files), locked while the process lives. If it cannot be written, the run continues without it.
+/// A status file of this process in a folder of the user (os::runtime_folder), locked while the process lives. If it
+/// cannot be written, the run continues without it.
 class RunningNote {
  public:
   RunningNote() = default;
@@ -29,7 +29,7 @@ class RunningNote {
 
 /// An active run.
 struct Running {
-  pid_t pid = 0;
+  int64_t pid = 0;
   nlohmann::json says;
 };
 

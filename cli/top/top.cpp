@@ -1,7 +1,5 @@
 // tutti top: shows the load of devices and active runs.
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -11,11 +9,13 @@
 #include "cli/number.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/signals.h"
 #include "cli/top/load.h"
 #include "cli/top/running.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
+#include "core/os/signals.h"
+#include "core/os/terminal.h"
+#include "core/os/this_process.h"
 #include "core/runtime/selector.h"
 
 namespace tutti::cli {
@@ -30,7 +30,7 @@ struct TopCommand {
   bool json = false;
 
   Load load;
-  std::map<pid_t, double> before;  // CPU seconds of each run at the previous sample
+  std::map<int64_t, double> before;  // CPU seconds of each run at the previous sample
   std::chrono::steady_clock::time_point looked = std::chrono::steady_clock::now();
 
   nlohmann::ordered_json look() {
@@ -39,9 +39,9 @@ struct TopCommand {
     looked = now;
     load.look();
     std::vector<Running> runs = running();
-    std::map<pid_t, ProcessUse> uses;
+    std::map<int64_t, os::ProcessUse> uses;
     for (const Running& run : runs)
-      if (auto use = process_use(run.pid)) uses[run.pid] = *use;
+      if (os::ProcessUse use; os::process_use(run.pid, use)) uses[run.pid] = use;
     nlohmann::ordered_json out{{"devices", nlohmann::json::array()}, {"runs", nlohmann::json::array()}};
     for (const Ranked& r : rank_devices(Registry::instance(), "auto")) {
       const Device& d = r.device;
@@ -57,7 +57,7 @@ struct TopCommand {
            {"runs",
             std::ranges::count_if(runs, [&](const Running& x) { return x.says.value("device", "") == d.id; })}});
     }
-    std::map<pid_t, double> after;
+    std::map<int64_t, double> after;
     for (const Running& run : runs) {
       auto use = uses.find(run.pid);
       if (use == uses.end()) continue;
@@ -109,7 +109,7 @@ struct TopCommand {
     if (watch < 0)
       throw invalid_option("watch", watch, "the refresh interval in seconds must be at least 0",
                            "0 shows the state once");
-    catch_signals();
+    os::catch_signals();
     look();
     std::this_thread::sleep_for(blink);
     for (;;) {
@@ -120,16 +120,16 @@ struct TopCommand {
       else if (json)
         print_json(now);
       else {
-        if (watch > 0 && isatty(STDOUT_FILENO)) fmt::print("\033[H\033[2J");
+        if (watch > 0 && os::is_terminal(os::Stream::out)) fmt::print("\033[H\033[2J");
         print(now);
       }
       std::fflush(stdout);
       if (watch == 0 || std::ferror(stdout)) return done;
       auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(watch);
-      while (!interrupted() && std::chrono::steady_clock::now() < until)
+      while (!os::interrupted() && std::chrono::steady_clock::now() < until)
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      if (interrupted()) return done;
-      if (!json && !isatty(STDOUT_FILENO)) fmt::print("\n");
+      if (os::interrupted()) return done;
+      if (!json && !os::is_terminal(os::Stream::out)) fmt::print("\n");
     }
   }
 };

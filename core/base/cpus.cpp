@@ -1,7 +1,5 @@
 #include "core/base/cpus.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 
 #include "core/base/cgroup.h"
 #include "core/base/text.h"
+#include "core/os/threads.h"
 
 namespace tutti {
 namespace {
@@ -53,10 +52,8 @@ std::optional<double> cpu_quota(const std::filesystem::path& root) {
 }
 
 int usable_cpus(const std::filesystem::path& root) {
-  cpu_set_t allowed;
-  int cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0
-                 ? CPU_COUNT(&allowed)
-                 : static_cast<int>(std::thread::hardware_concurrency());  // more CPUs than cpu_set_t holds
+  os::CpuMask allowed;
+  int cpus = os::allowed_cpus(allowed) ? allowed.count() : static_cast<int>(std::thread::hardware_concurrency());
   if (auto quota = cpu_quota(root)) cpus = static_cast<int>(std::min<double>(cpus, std::ceil(*quota)));
   return std::max(cpus, 1);
 }

@@ -1,15 +1,11 @@
 #include "core/base/host_memory.h"
 
-#include <unistd.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include <algorithm>
 #include <fstream>
 #include <vector>
 
 #include "core/base/cgroup.h"
+#include "core/os/memory.h"
 
 namespace tutti {
 namespace {
@@ -54,7 +50,7 @@ struct Group {
 /// What is left of a limit of the process, which uses `pages` pages.
 uint64_t left_of_limit(const fs::path& root, std::string_view name, uint64_t pages) {
   auto limit = number_of(root / "proc/self/limits", name);  // the soft limit; nullopt: "unlimited"
-  return minus(limit.value_or(unknown_memory), pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+  return minus(limit.value_or(unknown_memory), pages * os::page_size());
 }
 
 }  // namespace
@@ -68,21 +64,18 @@ uint64_t host_memory_left(const fs::path& root) {
   std::ifstream statm(root / "proc/self/statm");  // proc(5), in pages: the first is the total, the sixth data + stack
   std::vector<uint64_t> pages(7);
   for (uint64_t& n : pages) statm >> n;
-  return std::min(
-      {left, left_of_limit(root, "Max address space", pages[0]), left_of_limit(root, "Max data size", pages[5])});
+  return std::min({left, os::memory_left(), left_of_limit(root, "Max address space", pages[0]),
+                   left_of_limit(root, "Max data size", pages[5])});
 }
 
 uint64_t host_memory_total(const fs::path& root) {
   uint64_t total = kib_of(root, "MemTotal");
+  if (total == unknown_memory && root == "/") total = os::physical_memory();
   Cgroup groups = cgroup_of("memory", root);
   for (const fs::path& folder : groups.folders) total = std::min(total, Group(groups.version, folder, 0).limit);
   return total;
 }
 
-void return_freed_memory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
+void return_freed_memory() { os::trim_heap(); }
 
 }  // namespace tutti

@@ -1,9 +1,6 @@
 #include "core/runtime/blob_cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,7 +12,10 @@
 
 #include "core/base/hash.h"
 #include "core/base/log.h"
-#include "core/runtime/trust.h"
+#include "core/os/file.h"
+#include "core/os/folders.h"
+#include "core/os/this_process.h"
+#include "core/os/trust.h"
 
 namespace tutti {
 namespace {
@@ -38,40 +38,30 @@ bool is_ours(const std::string& name) {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-File open_file(const std::filesystem::path& path, int flags, const char* mode) {
-  int fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);  // a pipe could block forever
-  struct stat s;
-  if (fd >= 0 && (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))) {
-    close(fd);
-    fd = -1;
+File open_file(const std::filesystem::path& path, unsigned how, const char* mode) {
+  int file = os::open_file(path.string(), how | os::not_a_link | os::at_once, 0600);  // a pipe could block forever
+  if (auto facts = file < 0 ? std::nullopt : os::facts_of(file); file >= 0 && !(facts && facts->regular)) {
+    os::close_file(file);
+    file = -1;
   }
-  return {fd < 0 ? nullptr : fdopen(fd, mode), std::fclose};
+  return {file < 0 ? nullptr : os::stream_of(file, mode), std::fclose};
 }
 
 }  // namespace
 
 std::filesystem::path BlobCache::default_folder() {
-  std::filesystem::path named = trusted_variable("TUTTI_CACHE");
+  std::filesystem::path named = os::trusted_variable("TUTTI_CACHE");
   if (named == "off") return {};
   if (!named.empty()) {
     if (named.is_absolute()) return named;
     log::warning("cache", "TUTTI_CACHE={}: expected an absolute path or \"off\"; caching is off", named.string());
     return {};
   }
-  std::filesystem::path base = trusted_variable("XDG_CACHE_HOME");
-  if (!base.is_absolute()) {
-    std::filesystem::path home = trusted_variable("HOME");
-    if (!home.is_absolute()) return {};
-    base = home / ".cache";
-  }
-  return base / "tutti" / "blobs";
+  std::filesystem::path base = os::cache_folder();
+  return base.empty() ? base : base / "tutti" / "blobs";
 }
 
-bool BlobCache::safe() const {
-  struct stat s;
-  return !folder_.empty() && lstat(folder_.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
-         (s.st_mode & 077) == 0;
-}
+bool BlobCache::safe() const { return !folder_.empty() && os::is_private_folder(folder_.string(), false); }
 
 void BlobCache::warn_once(const std::string& why) const {
   static std::atomic<bool> said{false};
@@ -86,7 +76,7 @@ std::filesystem::path BlobCache::file_of(const std::string& key) const {
 
 std::vector<std::byte> BlobCache::get(const std::string& key) const {
   if (!safe()) return {};
-  File file = open_file(file_of(key), O_RDONLY, "rb");
+  File file = open_file(file_of(key), os::to_read, "rb");
   Header h;
   if (!file || std::fread(&h, sizeof h, 1, file.get()) != 1 || std::memcmp(h.magic, magic, sizeof magic) != 0 ||
       h.key_bytes != key.size() || h.bytes > largest_entry)
@@ -97,7 +87,7 @@ std::vector<std::byte> BlobCache::get(const std::string& key) const {
       std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() || std::fgetc(file.get()) != EOF ||
       h.checksum != fnv1a(bytes.data(), bytes.size()))
     return {};
-  futimens(fileno(file.get()), nullptr);  // marks it as recently used
+  os::touch(os::descriptor_of(file.get()));  // marks it as recently used
   return bytes;
 }
 
@@ -134,23 +124,23 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
   if (folder_.empty() || bytes == 0 || bytes > largest_entry) return;
   std::error_code ec;
   std::filesystem::create_directories(folder_.parent_path(), ec);
-  mkdir(folder_.c_str(), 0700);  // fails if it exists; safe() checks the existing one
+  os::make_private_folder(folder_.string());  // safe() checks one that exists
   if (!safe()) {
     warn_once("it must be a folder owned by you with mode 0700");
     return;
   }
   static std::atomic<unsigned> counter{0};
   auto place = file_of(key);
-  auto draft = folder_ / fmt::format("{}.{}.{}.new", place.filename().string(), getpid(), counter++);
+  auto draft = folder_ / fmt::format("{}.{}.{}.new", place.filename().string(), os::process_id(), counter++);
   Header h{{}, key.size(), bytes, fnv1a(from, bytes)};
   std::memcpy(h.magic, magic, sizeof magic);
-  File file = open_file(draft, O_WRONLY | O_CREAT | O_EXCL, "wb");
+  File file = open_file(draft, os::to_write | os::make_new, "wb");
   if (!file) return warn_once(std::strerror(errno));
   bool whole = std::fwrite(&h, sizeof h, 1, file.get()) == 1 &&
                std::fwrite(key.data(), 1, key.size(), file.get()) == key.size() &&
                std::fwrite(from, 1, bytes, file.get()) == bytes;
   whole = std::fclose(file.release()) == 0 && whole;
-  if (whole && std::rename(draft.c_str(), place.c_str()) == 0) {
+  if (whole && os::replace_file(draft.string(), place.string())) {
     // The folder is scanned after the first put of this object, and again after many bytes were added.
     if ((unseen_ += bytes) > most_bytes_ / 16) {
       unseen_ = 0;
@@ -159,7 +149,7 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
     return;
   }
   warn_once(std::strerror(errno));
-  unlink(draft.c_str());
+  os::remove_file(draft.string());
 }
 
 }  // namespace tutti

@@ -1,21 +1,20 @@
 #include "core/runtime/listing_cache.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
 #include "core/base/hash.h"
 #include "core/base/host_memory.h"
-#include "core/runtime/driver_folders.h"
-
-extern char** environ;
+#include "core/os/drivers.h"
+#include "core/os/environment.h"
+#include "core/os/file.h"
+#include "core/os/little_memory.h"
+#include "core/os/machine.h"
+#include "core/os/this_process.h"
 
 namespace tutti {
 namespace {
@@ -27,30 +26,22 @@ using std::chrono::duration_cast, std::chrono::milliseconds;
 constexpr std::string_view idle_variables[] = {
     "_=", "PWD=", "OLDPWD=", "SHLVL=", "TUTTI_DEVICE=", "TUTTI_PLUGINS=", "TUTTI_DEVICE_ORDER=", "TUTTI_PLUGIN_PATH="};
 
-/// Paths that change when drivers or devices are added or removed.
-constexpr const char* system_places[] = {"/etc/ld.so.cache", "/dev", "/dev/dri", opencl_driver_folder};
-
 std::string identity(const std::filesystem::path& path) {
-  struct stat s;
-  if (stat(path.c_str(), &s) != 0) return path.string() + " -\n";
-  return fmt::format("{} {} {} {} {}.{} {}.{}\n", path.string(), s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec,
-                     s.st_mtim.tv_nsec, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+  auto s = os::facts_of(path.string());
+  if (!s) return path.string() + " -\n";
+  return fmt::format("{} {} {} {} {} {}\n", path.string(), s->device, s->number, s->bytes, s->written_ns,
+                     s->changed_ns);
 }
 
 std::string environment() {
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry; ++entry)
-    if (std::ranges::none_of(idle_variables, [&](auto name) { return std::string_view(*entry).starts_with(name); }))
-      all.emplace_back(*entry);
+  std::vector<std::string> all = os::environment();
+  std::erase_if(all, [](const std::string& entry) {
+    return std::ranges::any_of(idle_variables, [&](auto name) { return entry.starts_with(name); });
+  });
   std::ranges::sort(all);
   std::string text;
   for (const std::string& entry : all) text += entry + '\n';
   return text;
-}
-
-uint64_t limit_of(int resource) {
-  rlimit limit;
-  return getrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 std::string key_of(const Manifest& plugin) { return "devices/" + plugin.path.string(); }
@@ -63,16 +54,16 @@ bool KeptListing::fresh() const {
 }
 
 std::string ListingCache::circumstances(const Manifest& plugin) const {
-  std::string text = fmt::format("1 {} {}\n", TUTTI_ABI, geteuid());
+  std::string text = fmt::format("1 {} {}\n", TUTTI_ABI, os::user_number());
   auto folder = plugin.path.parent_path();
   // A library that the plugin links to may lie in its folder, or in the folder above, as oneDNN's does.
   for (const auto& path : {probe_, plugin.path, plugin.library, folder, folder.parent_path()}) text += identity(path);
-  for (const char* path : system_places) text += identity(path);
-  for (const char* path : vulkan_driver_folders) text += identity(path);
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  text += boot + '\n' + environment();
-  text += fmt::format("memory {} {} {}\n", host_memory_total(), limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+  for (const std::string& path : os::driver_places()) text += identity(path);
+  text += identity(os::opencl_driver_folder);
+  for (const char* path : os::vulkan_driver_folders) text += identity(path);
+  text += os::boot_id() + '\n' + environment();
+  const os::MemoryLimits limits = os::memory_limits();
+  text += fmt::format("memory {} {} {}\n", host_memory_total(), limits.address_space, limits.data);
   return fmt::format("{:016x}{:016x}", fnv1a(text.data(), text.size()),
                      fnv1a(text.data(), text.size(), other_fnv_start));
 }

@@ -1,16 +1,9 @@
 #include "core/runtime/probe.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -18,18 +11,21 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/os/environment.h"
+#include "core/os/file.h"
+#include "core/os/folders.h"
+#include "core/os/library.h"
+#include "core/os/process.h"
+#include "core/os/this_process.h"
+#include "core/os/trust.h"
 #include "core/runtime/boundary.h"
-#include "core/runtime/child_process.h"
 #include "core/runtime/loader.h"
 #include "core/runtime/registry.h"
-#include "core/runtime/trust.h"
 
 namespace tutti {
 namespace {
 
 using nlohmann::json;
-
-constexpr int answers = 3;  // the file descriptor that a probe writes to
 
 double patience() {
   const char* v = std::getenv("TUTTI_PROBE_SECONDS");
@@ -45,11 +41,7 @@ double patience() {
 /// A temporary folder for files of drivers, because a killed process does not clean up.
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    if (std::filesystem::path named = trusted_variable("TMPDIR"); named.is_absolute()) base_ = named;
-    std::string name = (base_ / "tutti-probe-XXXXXX").string();
-    if (mkdtemp(name.data())) path_ = name;
-  }
+  ScratchFolder() : path_(os::make_folder_in(base_, "tutti-probe-")) {}
   ~ScratchFolder() {
     std::error_code ignored;
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
@@ -57,18 +49,17 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
 
   /// The folder; if it could not be created, its parent.
-  std::string path() const { return path_.empty() ? base_.string() : path_; }
+  std::string path() const { return (path_.empty() ? base_ : path_).string(); }
 
  private:
-  std::filesystem::path base_ = "/tmp";
-  std::string path_;
+  std::filesystem::path base_ = os::trusted_temporary_folder(), path_;
 };
 
 /// One probe process; the destructor kills it and all processes that it started.
 class Probe {
  public:
-  Probe(const std::filesystem::path& program, std::vector<std::string> question)
-      : process_(start(program, std::move(question))), end_(deadline_in(patience())) {
+  Probe(const std::filesystem::path& file, const std::vector<std::string>& question)
+      : process_(program(file, question)), end_(os::deadline_in(patience())) {
     pipe_.close_end(1);
   }
 
@@ -77,18 +68,18 @@ class Probe {
   json answer(std::string& problem) {
     std::string text, doing = "start";
     // Waiting for another probe may have used up the time; output written until now still counts.
-    Deadline end = std::max(end_, deadline_in(0.1));
-    LineReader::Result got;
-    while ((got = lines_.next(pipe_.ends[0], text, end)) == LineReader::line) {
+    os::Deadline end = std::max(end_, os::deadline_in(0.1));
+    os::LineReader::Result got;
+    while ((got = lines_.next(pipe_.ends[0], text, end)) == os::LineReader::line) {
       json line = json::parse(text, nullptr, false);
       if (line.is_object() && !line.contains("doing")) return line;
       if (line.is_object() && line["doing"].is_string()) doing = line["doing"];
     }
-    if (got == LineReader::silent || !process_.ends_by(end)) {
+    if (got == os::LineReader::silent || !process_.ends_by(end)) {
       problem = fmt::format("{}: no answer within {:g} s (TUTTI_PROBE_SECONDS sets this limit)", doing, patience());
       return nullptr;
     }
-    Ending ending = process_.wait();
+    os::Ending ending = process_.wait();
     if (doing == "start") throw Error(Code::internal, fmt::format("tutti-probe did not start: {}", ending.text()));
     problem = fmt::format("{}: the plugin {} {}", doing, ending.signal ? "crashed:" : "ended its process with",
                           ending.text());
@@ -96,59 +87,38 @@ class Probe {
   }
 
  private:
-  pid_t start(const std::filesystem::path& program, std::vector<std::string> question) {
-    std::vector<std::string> words = {program.string(), std::to_string(getpid())};
+  os::Program program(const std::filesystem::path& file, const std::vector<std::string>& question) const {
+    std::vector<std::string> words = {file.string(), std::to_string(os::process_id())};
     words.insert(words.end(), question.begin(), question.end());
-    bool heard = fcntl(STDERR_FILENO, F_GETFD) >= 0;
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, pipe_.ends[1], answers);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!heard) posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);  // our stdout is only for results
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t usual;  // the default signal handling, whatever this process changed
-    sigemptyset(&usual);
-    posix_spawnattr_setsigmask(&attributes, &usual);
-    sigaddset(&usual, SIGPIPE);
-    sigaddset(&usual, SIGXFSZ);
-    posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setpgroup(&attributes, 0);  // own process group: a driver's child processes are killed with it
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    pid_t pid = -1;
-    std::vector<std::string> environment = environment_with("TMPDIR", scratch_.path());
-    int error = posix_spawn(&pid, program.c_str(), &files, &attributes, pointers_to(words).data(),
-                            pointers_to(environment).data());
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-    if (error != 0) throw Error(Code::internal, fmt::format("{}: {}", program.string(), std::strerror(error)));
-    return pid;
+    return {.file = file.string(),
+            .words = std::move(words),
+            .environment = os::environment_with({{os::temporary_variable(), scratch_.path()}}),
+            .out = pipe_.ends[1],
+            .group = true,           // a driver's child processes are killed with it
+            .ends_with_us = false};  // it sees to that itself
   }
 
   ScratchFolder scratch_;  // destroyed after the process
-  Pipe pipe_;
-  ChildProcess process_;
-  LineReader lines_;
-  Deadline end_;
+  os::Pipe pipe_;
+  os::ChildProcess process_;
+  os::LineReader lines_;
+  os::Deadline end_;
 };
 
 // ---- code of the probe process
 
+const os::Answers* answers = nullptr;
+
 void say(const json& line) {
   std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  for (size_t done = 0; done < text.size();) {
-    ssize_t n = ::write(answers, text.data() + done, text.size() - done);
-    if (n < 0 && errno != EINTR) std::_Exit(1);  // the reader is gone
-    done += n > 0 ? static_cast<size_t>(n) : 0;
-  }
+  if (!answers->send(text)) std::_Exit(1);  // the reader is gone
 }
 
 void doing(const char* what) { say({{"doing", what}}); }
 
 /// Loads the plugin, after checking again whether it is trusted: its files may have changed.
 const TuttiPlugin* load(const Manifest& m) {
-  if (auto why = distrust(m.library); !why.empty()) throw invalid("not loaded: " + why);
+  if (auto why = os::distrust(m.library); !why.empty()) throw invalid("not loaded: " + why);
   doing("load");
   return load_plugin(m);
 }
@@ -182,8 +152,8 @@ json open(const Manifest& m, uint32_t device) {
 
 std::filesystem::path probe_program() {
   for (const std::filesystem::path& folder : engine_folders()) {
-    auto program = folder / "tutti-probe";
-    if (access(program.c_str(), X_OK) == 0 && distrust(program).empty()) return program;
+    auto program = folder / (std::string("tutti-probe") + os::program_suffix);
+    if (os::may_run(program.string()) && os::distrust(program).empty()) return program;
   }
   return {};
 }
@@ -212,19 +182,20 @@ std::string open_apart(const std::filesystem::path& program, const Manifest& plu
   return problem;
 }
 
-int probe_main(int argc, char** argv) {
-  bool opens = argc == 5 && std::strcmp(argv[2], "open") == 0;
-  if (fcntl(answers, F_SETFD, FD_CLOEXEC) != 0 || (!opens && !(argc == 4 && std::strcmp(argv[2], "list") == 0))) {
+int probe_main(const std::vector<std::string>& arguments) {
+  const bool opens = arguments.size() == 5 && arguments[2] == "open";
+  if (!opens && !(arguments.size() == 4 && arguments[2] == "list")) {
     std::fputs("tutti-probe: Tutti starts it to ask a plugin for its devices; see `tutti devices`\n", stderr);
     return 2;
   }
-  setenv("TUTTI_LOG", "error", 0);  // the process that uses the plugin shows its warnings
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != std::atoi(argv[1])) return 1;  // the parent has already ended
+  if (!os::end_with_parent(std::atoll(arguments[1].c_str()))) return 1;
+  const os::Answers to_parent;
+  answers = &to_parent;
+  os::set_variable("TUTTI_LOG", "error", false);  // the process that uses the plugin shows its warnings
   try {
-    if (auto why = distrust(argv[3]); !why.empty()) throw invalid("not read: " + why);
-    Manifest m = read_manifest(argv[3]);
-    say(opens ? open(m, static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10))) : list(m));
+    if (auto why = os::distrust(arguments[3]); !why.empty()) throw invalid("not read: " + why);
+    Manifest m = read_manifest(arguments[3]);
+    say(opens ? open(m, static_cast<uint32_t>(std::strtoul(arguments[4].c_str(), nullptr, 10))) : list(m));
   } catch (const std::exception& e) {
     say(to_json({{}, e.what()}));
   }

@@ -21,7 +21,8 @@ std::vector<Listing> list_apart(const std::filesystem::path& program, std::span<
 /// to open the device; otherwise how it failed. Throws Error like list_apart.
 std::string open_apart(const std::filesystem::path& program, const Manifest& plugin, uint32_t device);
 
-/// The main function of `tutti-probe`: writes the answer to file descriptor 3. Returns the exit code.
-int probe_main(int argc, char** argv);
+/// The main function of `tutti-probe`: writes the answer to standard output; what a plugin writes there goes to
+/// standard error. Returns the exit code.
+int probe_main(const std::vector<std::string>& arguments);
 
 }  // namespace tutti

@@ -1,9 +1,7 @@
 #include "core/runtime/registry.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <link.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,14 +12,15 @@
 
 #include "core/base/log.h"
 #include "core/base/text.h"
-#include "core/runtime/elf.h"
+#include "core/os/library.h"
+#include "core/os/this_process.h"
+#include "core/os/trust.h"
 #include "core/runtime/listing.h"
 #include "core/runtime/listing_cache.h"
 #include "core/runtime/loader.h"
 #include "core/runtime/manifest.h"
 #include "core/runtime/probe.h"
 #include "core/runtime/trace_topics.h"
-#include "core/runtime/trust.h"
 
 namespace tutti {
 namespace {
@@ -62,9 +61,9 @@ std::vector<fs::path> libraries_without_manifest(const fs::path& folder, const s
   std::vector<fs::path> files;
   std::error_code ec;
   for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec))
-    if (std::error_code gone; it->path().extension() == ".so" && fs::is_regular_file(it->path(), gone) &&
+    if (std::error_code gone; it->path().extension() == os::library_suffix && fs::is_regular_file(it->path(), gone) &&
                               std::ranges::find(named, it->path()) == named.end() &&
-                              mentions(it->path(), "tutti_plugin"))
+                              os::mentions(it->path(), "tutti_plugin"))
       files.push_back(it->path());
   std::ranges::sort(files);
   return files;
@@ -74,16 +73,10 @@ std::vector<fs::path> libraries_without_manifest(const fs::path& folder, const s
 
 std::vector<fs::path> engine_folders() {
   std::vector<fs::path> folders;
-  std::error_code ec;
-  fs::path executable = fs::read_symlink("/proc/self/exe", ec);
-  // If the engine is linked statically, it has no library of its own: the link map's name is then empty, while dladdr's
-  // file name would be argv[0], which the caller controls.
-  Dl_info self;
-  link_map* map = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(&engine_folders), &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
-      map && map->l_name && map->l_name[0] == '/')
-    add_folder(folders, fs::path(map->l_name).parent_path() / "tutti");
-  if (!executable.empty())
+  // An engine that is linked statically has no library of its own.
+  if (fs::path own = os::library_of(reinterpret_cast<const void*>(&engine_folders)); !own.empty())
+    add_folder(folders, own.parent_path() / "tutti");
+  if (fs::path executable = os::executable(); !executable.empty())
     for (const char* lib : {"lib", TUTTI_LIBDIR})  // the build tree's folder, and the system's library folder
       add_folder(folders, executable.parent_path() / ".." / lib / "tutti");
   return folders;
@@ -91,7 +84,7 @@ std::vector<fs::path> engine_folders() {
 
 std::vector<fs::path> plugin_search_path() {
   std::vector<fs::path> folders;
-  for (const std::string& entry : split(trusted_variable("TUTTI_PLUGIN_PATH"), ':')) {
+  for (const std::string& entry : split(os::trusted_variable("TUTTI_PLUGIN_PATH"), os::path_separator)) {
     if (fs::path(entry).is_absolute()) {
       add_folder(folders, entry);
       if (std::error_code gone; !fs::is_directory(entry, gone))
@@ -147,7 +140,7 @@ struct Registry::Impl {
     PluginReport report;
     report.manifest = file.string();
     try {
-      if (auto why = distrust(file); !why.empty()) throw invalid("not read: " + why);
+      if (auto why = os::distrust(file); !why.empty()) throw invalid("not read: " + why);
       Manifest m = read_manifest(file);
       report.library = m.library.string();
       report.name = m.name;
@@ -157,7 +150,7 @@ struct Registry::Impl {
         throw invalid(
             fmt::format("not loaded: its manifest lists ABI versions {} to {}, but this engine supports {} to {}",
                         m.abi_min, m.abi_max, abi_min, TUTTI_ABI));
-      if (auto why = distrust(m.library); !why.empty()) throw invalid("not loaded: " + why);
+      if (auto why = os::distrust(m.library); !why.empty()) throw invalid("not loaded: " + why);
       if (auto first = std::ranges::find(plugins, m.name, [](const Plugin& p) { return p.manifest.name; });
           first != plugins.end())
         report.problem =
@@ -227,7 +220,7 @@ struct Registry::Impl {
       log::info(
           "plugins",
           "tutti-probe is not installed next to the engine: plugins are loaded in this process to list their devices");
-    } catch (const Error& e) {
+    } catch (const std::exception& e) {
       log::warning("plugins", "{}: plugins are loaded in this process to list their devices", e.what());
     }
     std::vector<Listing> listings;
@@ -247,7 +240,7 @@ struct Registry::Impl {
 
   void load_here(Plugin& p) {
     if (p.table) return;
-    if (auto why = distrust(p.manifest.library); !why.empty()) throw invalid("not loaded: " + why);
+    if (auto why = os::distrust(p.manifest.library); !why.empty()) throw invalid("not loaded: " + why);
     p.table = load_plugin(p.manifest);
     log::debug("plugins", "loaded {} {} from {}", p.manifest.name, p.manifest.version, p.manifest.library.string());
   }
@@ -317,7 +310,7 @@ std::string Registry::try_open(const Device& device) {
   try {
     if (auto why = open_apart(impl_->probe, p.manifest, device.index); !why.empty())
       return p.bad_opens[device.index] = why;
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     log::warning("plugins", "{}: device {} was not tested in a separate process before use", e.what(), device.id);
     return "";
   }

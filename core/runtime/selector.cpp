@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 
 #include "core/base/log.h"
 #include "core/base/option_text.h"
+#include "core/base/wildcard.h"
 
 namespace tutti {
 namespace {
@@ -29,14 +28,18 @@ Request request_of(const std::string& wanted) {
   return {};
 }
 
+bool same_in_any_case(const std::string& a, const std::string& b) {
+  auto low = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, low, low);
+}
+
 /// Whether the text is the device's kind ("gpu": discrete or integrated), id, plugin or name, or a pattern that matches
 /// one of the last three.
 bool fits(const std::string& text, const Device& d) {
   if (text == name(d.kind)) return true;
   if (text == "gpu" && (d.kind == DeviceKind::discrete || d.kind == DeviceKind::integrated)) return true;
   return std::ranges::any_of(std::array{&d.id, &d.plugin, &d.name}, [&](const std::string* candidate) {
-    return strcasecmp(text.c_str(), candidate->c_str()) == 0 ||
-           fnmatch(text.c_str(), candidate->c_str(), FNM_CASEFOLD) == 0;
+    return same_in_any_case(text, *candidate) || matches_wildcard(text, *candidate, true);
   });
 }
 

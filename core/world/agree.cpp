@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 
 #include <algorithm>
 
 #include "core/base/cpus.h"
 #include "core/base/text.h"
+#include "core/os/threads.h"
 
 namespace tutti {
 namespace {
@@ -40,10 +40,10 @@ std::string cut(const std::string& value) { return value.size() > shown ? value.
 /// The CPUs of the affinity mask.
 std::vector<int> allowed_cpus() {
   std::vector<int> all;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set)) all.push_back(cpu);
+  os::CpuMask mask;
+  if (os::allowed_cpus(mask))
+    for (int cpu = 0; cpu < os::CpuMask::most; ++cpu)
+      if (mask.has(cpu)) all.push_back(cpu);
   return all;
 }
 
@@ -91,10 +91,9 @@ int share_cpus(World& world) {
   }
   auto each = std::max<size_t>(static_cast<size_t>(usable_cpus()) / sharing, 1);
   if (sharing < 2 || mine.empty()) return usable_cpus();
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  for (size_t i = 0; i < each; ++i) CPU_SET(mine[(before * each + i) % mine.size()], &own);
-  sched_setaffinity(0, sizeof own, &own);
+  os::CpuMask own;
+  for (size_t i = 0; i < each; ++i) own.add(mine[(before * each + i) % mine.size()]);
+  os::bind_thread(own);
   return static_cast<int>(each);
 }
 

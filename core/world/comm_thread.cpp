@@ -1,9 +1,9 @@
 #include "core/world/comm_thread.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/runtime/boundary.h"
@@ -121,7 +121,7 @@ void CommThread::abort(int code) {
   }
   work_.notify_all();
   std::this_thread::sleep_for(3s);
-  _exit(code ? code : 1);  // the thread is stuck in the library
+  std::_Exit(code ? code : 1);  // the thread is stuck in the library
 }
 
 void CommThread::close() {

@@ -1,14 +1,14 @@
 #include "core/world/library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "core/base/status.h"
+#include "core/os/library.h"
+#include "core/os/trust.h"
 #include "core/runtime/registry.h"
-#include "core/runtime/trust.h"
 
 namespace tutti {
 
@@ -17,8 +17,8 @@ namespace {
 constexpr const char* built_with = "world/libtutti_mpi.so";
 constexpr const char* standard_abi = "world/libtutti_mpi_abi.so";
 
-const TuttiWorld& table_of(void* library, const std::string& file) {
-  auto entry = reinterpret_cast<TuttiWorldEntry>(dlsym(library, "tutti_world"));
+const TuttiWorld& table_of(os::Library library, const std::string& file) {
+  auto entry = reinterpret_cast<TuttiWorldEntry>(os::symbol_of(library, "tutti_world"));
   const TuttiWorld* table = entry ? entry(TUTTI_WORLD_ABI) : nullptr;
   if (!table || table->size < sizeof *table)
     throw invalid(fmt::format("{} does not speak version {} of core/abi/tutti_world.h", file, TUTTI_WORLD_ABI),
@@ -38,10 +38,11 @@ const TuttiWorld& load_world(const std::string& mpi) {
     for (const std::filesystem::path& folder : engine_folders()) {
       std::filesystem::path file = folder / name;
       if (!std::filesystem::exists(file, gone)) continue;
-      if (std::string why = distrust(file); !why.empty())
+      if (std::string why = os::distrust(file); !why.empty())
         throw invalid(fmt::format("{} is not loaded: {}", file.string(), why));
-      if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return table_of(library, file.string());
-      if (failure.empty()) failure = dlerror();
+      std::string why;
+      if (os::Library library = os::open_library(file.string(), why)) return table_of(library, file.string());
+      if (failure.empty()) failure = why;
     }
   }
   if (failure.empty())

@@ -1,34 +1,33 @@
 #include "data/files/append_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "core/base/status.h"
+#include "core/os/file.h"
 #include "data/files/file_lock.h"
 
 namespace tutti {
 
 AppendFile::AppendFile(std::string path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+    : path_(std::move(path)), fd_(os::open_file(path_, os::to_write | os::make | os::at_end)) {
   if (fd_ < 0)
     throw invalid(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)),
                   remedy_of_writing(errno, path_));
 }
 
-AppendFile::~AppendFile() { ::close(fd_); }
+AppendFile::~AppendFile() { os::close_file(fd_); }
 
-bool AppendFile::empty() const { return ::lseek(fd_, 0, SEEK_END) == 0; }
+bool AppendFile::empty() const { return os::end_of(fd_) == 0; }
 
 bool AppendFile::add(std::string_view text) {
-  off_t start = ::lseek(fd_, 0, SEEK_END);
-  ssize_t done = ::write(fd_, text.data(), text.size());
-  if (done == static_cast<ssize_t>(text.size())) return true;
+  const int64_t start = os::end_of(fd_);
+  const int64_t done = os::write_some(fd_, text.data(), text.size());
+  if (done == static_cast<int64_t>(text.size())) return true;
   int why = done < 0 ? errno : ENOSPC;
-  if (done > 0 && ::ftruncate(fd_, start) != 0) why = errno;
+  if (done > 0 && !os::resize(fd_, static_cast<uint64_t>(start))) why = errno;
   errno = why;
   return false;
 }

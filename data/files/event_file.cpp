@@ -1,7 +1,6 @@
 #include "data/files/event_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -10,6 +9,7 @@
 #include <ctime>
 
 #include "core/base/status.h"
+#include "core/os/this_process.h"
 #include "data/files/file_lock.h"
 
 namespace tutti {
@@ -54,9 +54,9 @@ uint32_t masked(const std::string& data) {
 
 /// TensorBoard requires the first parts of the name; host and process id distinguish runs started in the same second.
 std::string path_in(const std::string& folder) {
-  char host[256] = "host";
-  gethostname(host, sizeof host - 1);
-  return fmt::format("{}/events.out.tfevents.{}.{}.{}.tutti", folder, std::time(nullptr), host, getpid());
+  const std::string host = os::host_name();
+  return fmt::format("{}/events.out.tfevents.{}.{}.{}.tutti", folder, std::time(nullptr), host.empty() ? "host" : host,
+                     os::process_id());
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ FileKind file_kind(const std::string& path) {
   if (fs::is_directory(path, error)) return FileKind::folder;
   if (!fs::is_regular_file(path, error)) return FileKind::other;
   std::array<char, 64> begin{};
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(std::filesystem::path(path), std::ios::binary);
   in.read(begin.data(), begin.size());
   std::string_view bytes(begin.data(), static_cast<size_t>(in.gcount()));
   if (bytes.starts_with("GGUF")) return FileKind::gguf;

@@ -1,10 +1,6 @@
 #include "data/files/file_lock.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -14,6 +10,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/status.h"
+#include "core/os/file.h"
 
 namespace tutti {
 namespace {
@@ -22,14 +19,10 @@ namespace fs = std::filesystem;
 
 std::mutex mutex;
 
-/// The errors of flock on file systems without locks (EBADF: NFS, for a file that is not writable).
-bool no_locks(int why) { return why == ENOSYS || why == ENOLCK || why == EOPNOTSUPP || why == EBADF; }
-
 /// Whether the path still refers to the open file: the previous holder of the lock may have removed it.
-bool still_named(int fd, const std::string& path, struct stat& opened) {
-  struct stat named {};
-  return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
+bool still_named(const std::optional<os::FileFacts>& opened, const std::string& path) {
+  const auto named = os::facts_of(path, false);
+  return opened && named && opened->number == named->number && opened->device == named->device;
 }
 
 /// Whether the name is that of a temporary file of the target (see WholeFile).
@@ -56,9 +49,8 @@ void remove_temporaries(const std::string& target) {
 
 std::string target_of(const std::string& path) {
   auto refuse = [&](const std::string& why, const char* remedy) { throw invalid(path + ": " + why, remedy); };
-  struct stat s {};
-  if (::stat(path.c_str(), &s) == 0) {
-    if (!S_ISREG(s.st_mode)) refuse("not a regular file, so it cannot be replaced", "name a file");
+  if (auto facts = os::facts_of(path)) {
+    if (!facts->regular) refuse("not a regular file, so it cannot be replaced", "name a file");
   } else if (errno != ENOENT) {  // such as ELOOP, ENAMETOOLONG, EACCES
     refuse(std::strerror(errno), "name another file");
   }
@@ -71,14 +63,13 @@ std::string target_of(const std::string& path) {
 std::string beside(const std::string& target, const std::string& suffix) {
   fs::path path = target, folder = path.parent_path();
   std::string name = path.filename().string();
-  long most = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX);
-  if (most > 0 && name.size() + suffix.size() > static_cast<size_t>(most))
-    name = fmt::format(".{:016x}", fnv1a(name.data(), name.size()));
+  const size_t most = os::longest_name(folder.string());
+  if (most > 0 && name.size() + suffix.size() > most) name = fmt::format(".{:016x}", fnv1a(name.data(), name.size()));
   return (folder / (name + suffix)).string();
 }
 
 std::string remedy_of_writing(int why, const std::string& path) {
-  if (why == ENOSPC || why == EDQUOT || why == EFBIG) return "free some space, or save to another disk";
+  if (os::no_space(why)) return "free some space, or save to another disk";
   fs::path folder = fs::path(path).parent_path();
   std::error_code error;
   if (why == ENOENT && fs::is_directory(folder.empty() ? "." : folder, error))
@@ -91,35 +82,36 @@ struct FileLock::Held {
   int fd = -1;
 
   explicit Held(const std::string& file) : target(file), path(beside(file, ".lock")) {
-    for (struct stat opened{};;) {
-      fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-      if (fd < 0 && errno == EACCES) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    for (;;) {
+      constexpr unsigned plain = os::not_a_link | os::at_once;
+      fd = os::open_file(path, os::to_read | os::to_write | os::make | plain);
+      if (fd < 0 && errno == EACCES) fd = os::open_file(path, os::to_read | plain);
       if (fd < 0) fail("cannot create " + path, errno);
-      if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      if (!os::lock(fd, false)) {
         int why = errno;
-        if (no_locks(why)) return;  // partial files of killed processes cannot be recognized then
-        ::close(fd);
+        if (os::no_locks(why)) return;  // partial files of killed processes cannot be recognized then
+        os::close_file(fd);
         if (why == EINTR) continue;
         if (why == EWOULDBLOCK)
           throw invalid(target + ": another process is currently writing this file",
                         "use a different file for each run");
         fail("cannot lock " + path, why);
       }
-      if (still_named(fd, path, opened)) {
-        if (S_ISREG(opened.st_mode)) break;
-        ::close(fd);
+      if (const auto opened = os::facts_of(fd); still_named(opened, path)) {
+        if (opened->regular) break;
+        os::close_file(fd);
         throw invalid(fmt::format("{}: cannot be locked, because {} exists and is not a regular file", target, path),
                       "remove that file");
       }
-      ::close(fd);
+      os::close_file(fd);
     }
     remove_temporaries(target);
   }
 
   ~Held() {
-    struct stat s {};
-    if (still_named(fd, path, s) && S_ISREG(s.st_mode) && s.st_size == 0) ::unlink(path.c_str());
-    ::close(fd);
+    const auto opened = os::facts_of(fd);
+    if (still_named(opened, path) && opened->regular && opened->bytes == 0) os::remove_file(path);
+    os::close_file(fd);
   }
 
   [[noreturn]] void fail(const std::string& doing, int why) const {

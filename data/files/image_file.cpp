@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 
 #include "core/base/status.h"
@@ -45,7 +46,7 @@ ImageForm StoredImage::turned() const {
 
 ImageForm image_form(const std::string& path) {
   std::array<char, 8> head = {};
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(std::filesystem::path(path), std::ios::binary);
   if (!in.is_open()) throw invalid(fmt::format("{}: cannot be read", path), "check that it exists and its permissions");
   in.read(head.data(), head.size());
   ImageForm form = codec_of(path, {head.data(), static_cast<size_t>(in.gcount())}).form(path).turned();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "core/os/file.h"
 #include "data/files/exif.h"
 #include "data/files/image_file.h"
 
@@ -96,7 +97,8 @@ bool decode_rows(jpeg_decompress_struct& jpeg, Reading& r, std::string_view byte
 }
 
 StoredImage form_of(const std::string& path) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(nullptr, std::fclose);
+  if (const int open = os::open_file(path, os::to_read); open >= 0) file.reset(os::stream_of(open, "rb"));
   if (!file) throw invalid(fmt::format("{}: cannot be read", path), "check its permissions");
   Reading r;
   jpeg_decompress_struct jpeg = {};

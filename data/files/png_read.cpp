@@ -13,6 +13,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 #endif
@@ -54,7 +55,7 @@ int orientation_in(Read read) {
 }
 
 StoredImage form_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(std::filesystem::path(path), std::ios::binary);
   auto read = [&](uint64_t at, uint64_t bytes) {
     std::string text(bytes, '\0');
     in.clear();

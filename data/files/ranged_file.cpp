@@ -1,34 +1,31 @@
 #include "data/files/ranged_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "core/base/status.h"
+#include "core/os/file.h"
 
 namespace tutti {
 
 RangedFile::RangedFile(const std::string& path, const std::string& what) : path_(path) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer would block
-  struct stat about {};
-  int why = fd_ < 0 || ::fstat(fd_, &about) != 0 ? errno : 0;
-  bool regular = why == 0 && S_ISREG(about.st_mode);
-  if (regular) {
-    size_ = static_cast<uint64_t>(about.st_size);
+  fd_ = os::open_file(path, os::to_read | os::at_once);
+  const auto about = fd_ < 0 ? std::nullopt : os::facts_of(fd_);
+  int why = about ? 0 : errno;
+  if (about && about->regular) {
+    size_ = about->bytes;
     return;
   }
-  if (fd_ >= 0) ::close(fd_);  // the destructor does not run if the constructor throws
+  if (fd_ >= 0) os::close_file(fd_);  // the destructor does not run if the constructor throws
   if (why == ENOENT) throw invalid(fmt::format("{}: there is no such {}", path, what), "check the path");
   if (why != 0) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(why)), "check its permissions");
   throw invalid(fmt::format("{}: not a regular file", path), fmt::format("name a {}", what));
 }
 
-RangedFile::~RangedFile() { ::close(fd_); }
+RangedFile::~RangedFile() { os::close_file(fd_); }
 
 void RangedFile::read(uint64_t at, void* to, uint64_t bytes) const {
   if (at > size_ || bytes > size_ - at)
@@ -37,8 +34,7 @@ void RangedFile::read(uint64_t at, void* to, uint64_t bytes) const {
         "the file is truncated: use a complete one");
   auto* next = static_cast<char*>(to);
   while (bytes > 0) {
-    ssize_t done = ::pread(fd_, next, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(at));
-    if (done < 0 && errno == EINTR) continue;
+    const int64_t done = os::read_at(fd_, next, std::min<uint64_t>(bytes, 1u << 30), at);
     if (done < 0)
       throw invalid(fmt::format("{}, byte {}: cannot read: {}", path_, at, std::strerror(errno)), "check the disk");
     if (done == 0)

@@ -1,10 +1,9 @@
 #include "kernels/cpu/crowd.h"
 
-#include <sys/resource.h>
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
+
+#include "core/os/threads.h"
 
 namespace tutti::kernels {
 namespace {
@@ -38,11 +37,8 @@ void Crowd::look(int64_t now) {
 }
 
 Meter::Usage Meter::usage(int64_t now) {
-  rusage r = {};
-  getrusage(RUSAGE_THREAD, &r);
-  timespec cpu = {};  // rusage's times have the resolution of a tick on some systems
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  return {now, int64_t{cpu.tv_sec} * 1'000'000'000 + cpu.tv_nsec, r.ru_nvcsw, r.ru_nivcsw};
+  const os::ThreadUse use = os::thread_use();
+  return {now, use.cpu_ns, use.waits, use.preempted};
 }
 
 void Meter::resume(int64_t now) {

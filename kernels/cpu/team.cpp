@@ -1,17 +1,13 @@
 #include "kernels/cpu/team.h"
 
 #include <fmt/format.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <climits>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,9 +17,10 @@
 #include "core/base/cpus.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/os/held_signals.h"
+#include "core/os/threads.h"
 #include "kernels/cpu/crowd.h"
 #include "kernels/cpu/denormals.h"
-#include "kernels/cpu/signals.h"
 
 namespace tutti::kernels {
 namespace {
@@ -52,7 +49,6 @@ const Policy& policy() {
 
 constinit Crowd crowd;
 constinit std::atomic<Runner> other_runner{nullptr};
-constinit std::atomic<unsigned> forks{0};  // number of forks up to this process
 thread_local Meter meter;
 
 void relax() {
@@ -63,17 +59,12 @@ void relax() {
 #endif
 }
 
-using Word = std::atomic<uint32_t>;
-static_assert(sizeof(Word) == 4 && Word::is_always_lock_free);
-
-void wake(Word& word, int threads) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
-}
+using os::CpuMask, os::Word;
 
 /// Sleeps while the word has this value; may return early.
 void sleep_on(Word& word, uint32_t value) {
   int64_t begin = now_ns();
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+  os::sleep_on(word, value);
   int64_t end = now_ns();
   meter.slept(end - begin);
   meter.check(end, crowd);
@@ -98,18 +89,17 @@ bool spin_until(bool may_spin, Done done) {
   return done();
 }
 
-int allowed_cpus(cpu_set_t& allowed) {
-  CPU_ZERO(&allowed);
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : INT_MAX;
+int count_allowed(CpuMask& allowed) {
+  return os::allowed_cpus(allowed) ? allowed.count() : std::numeric_limits<int>::max();
 }
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what different threads write lies in lines of its own
 class Team {
  public:
-  Team() { available_ = allowed_cpus(allowed_); }
+  Team() { available_ = count_allowed(allowed_); }
   Team* forgotten_before = nullptr;
   /// Whether the team belongs to a parent process, so that its threads do not exist here.
-  bool abandoned() const { return forks_ != forks.load(); }
+  bool abandoned() const { return forks_ != os::forks(); }
   ~Team() {
     stop_ = true;
     for (int k = 1; k <= workers_made_; ++k) {
@@ -128,7 +118,7 @@ class Team {
       int k = workers_made_ + 1;
       auto worker = std::make_unique<Worker>();
       try {
-        SignalsHeld held;  // blocks signals in the new thread
+        os::SignalsHeld held;  // blocks signals in the new thread
         worker->thread = std::thread([this, k, w = worker.get()] { serve(k, *w); });
       } catch (const std::system_error& e) {
         throw Error(Code::no_memory, fmt::format("thread {} of {} cannot be started: {}", k + 1, threads, e.what()),
@@ -169,7 +159,7 @@ class Team {
     uint32_t phase = phase_.load(std::memory_order_acquire) & ~1u;
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) {
       arrived_.store(0, std::memory_order_relaxed);
-      if (phase_.exchange(phase + 2, std::memory_order_acq_rel) & 1) wake(phase_, INT_MAX);
+      if (phase_.exchange(phase + 2, std::memory_order_acq_rel) & 1) os::wake_all(phase_);
       return;
     }
     auto passed = [&] { return (phase_.load(std::memory_order_acquire) & ~1u) != phase; };
@@ -182,13 +172,13 @@ class Team {
 
   void enter(const std::vector<int>& cpus) {
     if (cpus_ != cpus) cpus_ = cpus, ++binding_;
-    has_mask_ = !cpus.empty() && sched_getaffinity(0, sizeof mask_, &mask_) == 0;
+    has_mask_ = !cpus.empty() && os::allowed_cpus(mask_);
     if (!has_mask_) return;
     follow_crowd();
     if (bound_) bind_this_thread(0);
   }
   void leave() {
-    if (has_mask_ && bound_) sched_setaffinity(0, sizeof mask_, &mask_);
+    if (has_mask_ && bound_) os::bind_thread(mask_);
     has_mask_ = false;
   }
 
@@ -205,7 +195,7 @@ class Team {
 
   static void call(Worker& w, uint32_t number, uint32_t how) {
     uint32_t before = w.word.exchange(number * 4 + how, std::memory_order_acq_rel);
-    if (before % 4 == asleep) wake(w.word, 1);
+    if (before % 4 == asleep) os::wake_one(w.word);
   }
 
   /// Claims part k of a region. Fails if it is already claimed or another region is active.
@@ -219,7 +209,7 @@ class Team {
   /// Computes a claimed part.
   void compute(int k) {
     guarded(k);
-    if (left_.fetch_sub(1, std::memory_order_acq_rel) == (asleep_bit | 1)) wake(left_, 1);
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == (asleep_bit | 1)) os::wake_one(left_);
   }
 
   void guarded(int k) try { f_(context_, k); } catch (...) {
@@ -230,10 +220,9 @@ class Team {
   void serve(int k, Worker& mine);
 
   void bind_this_thread(int k) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpus_[static_cast<size_t>(k) % cpus_.size()], &one);
-    sched_setaffinity(0, sizeof one, &one);
+    CpuMask one;
+    one.add(cpus_[static_cast<size_t>(k) % cpus_.size()]);
+    os::bind_thread(one);
   }
 
   /// Binds threads if the machine is quiet, and unbinds them otherwise; workers follow at their next part.
@@ -246,7 +235,7 @@ class Team {
     if (bound_)
       bind_this_thread(0);
     else
-      sched_setaffinity(0, sizeof mask_, &mask_);
+      os::bind_thread(mask_);
   }
 
   // Written by the caller while no region is active; read by threads that claimed a part.
@@ -263,9 +252,9 @@ class Team {
   int workers_made_ = 0;
   // Used only by the caller.
   bool has_mask_ = false;
-  cpu_set_t mask_ = {}, allowed_ = {};
+  CpuMask mask_, allowed_;
   int available_ = 1;
-  unsigned forks_ = forks.load();
+  unsigned forks_ = os::forks();
 
   alignas(64) Word left_{0};  // number of unfinished parts; highest bit: the caller sleeps
   alignas(64) std::atomic<int> arrived_{0};
@@ -282,7 +271,7 @@ struct Inside {
 thread_local Inside inside;
 
 void Team::serve(int k, Worker& mine) {
-  pthread_setname_np(pthread_self(), fmt::format("tutti-{}", k).c_str());
+  os::name_thread(fmt::format("tutti-{}", k));
   inside.team = this;
   meter.resume(now_ns());
   for (uint32_t seen = 0;;) {
@@ -306,7 +295,7 @@ void Team::serve(int k, Worker& mine) {
       if (bound_)
         bind_this_thread(k);
       else
-        sched_setaffinity(0, sizeof allowed_, &allowed_);
+        os::bind_thread(allowed_);
     }
     set_float_mode(float_mode_);
     int parts = parts_;
@@ -342,8 +331,6 @@ Team& team() {
     }
   };
   thread_local Own own;
-  static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
-  static_cast<void>(watched);
   if (own.team && own.team->abandoned()) own.forget();
   if (!own.team) own.team = std::make_unique<Team>();
   return *own.team;  // NOLINT(clang-analyzer-cplusplus.NewDelete): lives as long as the thread
@@ -391,10 +378,10 @@ void set_runner(Runner runner) { other_runner = runner; }
 
 std::vector<int> cpus_to_bind(int threads) {
   std::vector<int> cpus;
-  cpu_set_t allowed;
-  if (threads < 2 || setting("OMP_PROC_BIND") == "false" || allowed_cpus(allowed) != threads) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  CpuMask allowed;
+  if (threads < 2 || setting("OMP_PROC_BIND") == "false" || count_allowed(allowed) != threads) return cpus;
+  for (int cpu = 0; cpu < CpuMask::most; ++cpu)
+    if (allowed.has(cpu)) cpus.push_back(cpu);
   return cpus;
 }
 

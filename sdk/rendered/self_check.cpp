@@ -9,7 +9,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "core/base/little_memory.h"
+#include "core/os/little_memory.h"
 #include "kernels/codegen/kernel.h"
 #include "sdk/shortage.h"
 
@@ -203,10 +203,11 @@ void check_memory(Driver& driver, const Device& listed) {
   // OpenCL and Vulkan drivers of software devices do not survive this (PoCL aborts).
   bool host = t.language == &Language::cpp() && (listed.kind == TUTTI_CPU || listed.kind == TUTTI_SOFTWARE);
   uint64_t refused = std::min<uint64_t>(most, uint64_t{1} << 30);
-  if (host && refused >= 64 << 20) {  // the allocator refuses, not a comparison with the device's size
+  if (host && os::can_limit_memory() &&
+      refused >= 64 << 20) {  // the allocator refuses, not a comparison with the device's size
     std::unique_ptr<Block> block;
     {
-      LittleMemory limit(refused / 2);
+      os::LittleMemory limit(refused / 2);
       block = asked(driver, refused);
     }
     if (block) Marks(*block, refused, 99).hold(", where the process has no room for it");

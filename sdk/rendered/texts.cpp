@@ -1,7 +1,6 @@
 #include "sdk/rendered/texts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include <fstream>
 
 #include "core/base/log.h"
+#include "core/os/folders.h"
 
 namespace tutti::sdk {
 
@@ -16,9 +16,9 @@ void trace_texts(const Host& host, const Traits& traits, const RenderedPlan& pla
   if (!log::traced("texts") || plan.kernels.empty()) return;
   auto say = [&](const std::string& line) { host.log(3, "texts", line); };
   std::error_code error;
-  std::string folder = (std::filesystem::temp_directory_path(error) / "tutti-kernels-XXXXXX").string();
-  if (error || !mkdtemp(folder.data()))
-    return say("the kernel sources cannot be saved: cannot create a folder for them");
+  const std::filesystem::path above = std::filesystem::temp_directory_path(error);
+  const std::string folder = error ? "" : os::make_folder_in(above, "tutti-kernels-").string();
+  if (folder.empty()) return say("the kernel sources cannot be saved: cannot create a folder for them");
   for (uint32_t k = 0; k < plan.kernels.size(); ++k) {
     const KernelSource& kernel = plan.kernels[k];
     auto first = std::find_if(plan.launches.begin(), plan.launches.end(), [&](const PlannedLaunch& launch) {

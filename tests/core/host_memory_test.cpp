@@ -2,9 +2,9 @@
 #include "core/base/host_memory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "core/base/cgroup.h"
+#include "core/os/memory.h"
 #include "tests/support/folder.h"
 
 namespace tutti {
@@ -123,7 +123,7 @@ TEST_F(HostMemory, OfAContainerIsThatOfTheMountsRoot) {
 }
 
 TEST_F(HostMemory, IsBoundByTheLimitsOfTheProcess) {
-  uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t page = os::page_size();
   pages(100 * mib / page, 40 * mib / page);
   write("proc/self/limits",
         "Max address space         " + bytes(512) + "            unlimited            bytes     \n");

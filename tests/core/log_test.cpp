@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/os/environment.h"
+
 namespace tutti {
 namespace {
 
@@ -14,8 +16,8 @@ class LogDeathTest : public testing::Test {
  protected:
   void SetUp() override { testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
   void TearDown() override {
-    unsetenv("TUTTI_LOG");
-    unsetenv("TUTTI_TRACE");
+    os::unset_variable("TUTTI_LOG");
+    os::unset_variable("TUTTI_TRACE");
   }
 };
 
@@ -33,18 +35,18 @@ TEST_F(LogDeathTest, WarningsAreShownByDefault) {
 }
 
 TEST_F(LogDeathTest, TheVariableSetsTheLevel) {
-  setenv("TUTTI_LOG", "debug", 1);
+  os::set_variable("TUTTI_LOG", "debug");
   EXPECT_EXIT(speak(), testing::ExitedWithCode(0),
               "^tutti debug \\[t\\] a 1\ntutti info \\[t\\] b 2\ntutti warning \\[t\\] c 3\n$");
 }
 
 TEST_F(LogDeathTest, ErrorsAloneWhenAsked) {
-  setenv("TUTTI_LOG", "error", 1);
+  os::set_variable("TUTTI_LOG", "error");
   EXPECT_EXIT(speak(), testing::ExitedWithCode(0), "^$");
 }
 
 TEST_F(LogDeathTest, ABadLevelIsNamedOnce) {
-  setenv("TUTTI_LOG", "loud", 1);
+  os::set_variable("TUTTI_LOG", "loud");
   EXPECT_EXIT(speak(), testing::ExitedWithCode(0),
               "^tutti warning \\[log\\] TUTTI_LOG=loud: expected error, warning, info or debug\n"
               "tutti warning \\[t\\] c 3\n$");
@@ -56,7 +58,7 @@ TEST_F(LogDeathTest, TracedTopicsAreWholeNames) {
 }
 
 TEST_F(LogDeathTest, AllTracesEverything) {
-  setenv("TUTTI_TRACE", "all", 1);
+  os::set_variable("TUTTI_TRACE", "all");
   EXPECT_EXIT(speak(), testing::ExitedWithCode(0), "dispatch\\] d\ntutti debug \\[patch\\] e\n$");
 }
 

@@ -4,13 +4,17 @@
 
 #include <optional>
 
+#include "core/os/environment.h"
+
 namespace tutti::test {
 namespace {
 
 /// TUTTI_REQUIRE for the length of a test.
 class Require : public testing::Test {
  protected:
-  void TearDown() override { before_ ? setenv("TUTTI_REQUIRE", before_->c_str(), 1) : unsetenv("TUTTI_REQUIRE"); }
+  void TearDown() override {
+    before_ ? os::set_variable("TUTTI_REQUIRE", *before_) : os::unset_variable("TUTTI_REQUIRE");
+  }
 
   /// What a test reports that lacks `plugin`.
   static testing::TestPartResult::Type outcome(const std::string& plugin) {
@@ -41,10 +45,10 @@ TEST_F(Require, NamedPluginsMayNotBeMissing) {
 }
 
 TEST_F(Require, NoneIsNamed) {
-  unsetenv("TUTTI_REQUIRE");
+  os::unset_variable("TUTTI_REQUIRE");
   EXPECT_TRUE(required_plugins().empty());
   EXPECT_EQ(outcome("opencl"), testing::TestPartResult::kSkip);
-  setenv("TUTTI_REQUIRE", "", 1);
+  os::set_variable("TUTTI_REQUIRE", "");
   EXPECT_TRUE(required_plugins().empty());
 }
 

@@ -1,5 +1,5 @@
 // The heads of shared libraries.
-#include "core/runtime/elf.h"
+#include "core/os/library.h"
 
 #include "core/base/status.h"
 #include "tests/fuzz/bytes_file.h"

@@ -1,4 +1,4 @@
-#include "core/runtime/trust.h"
+#include "core/os/trust.h"
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>

@@ -55,6 +55,18 @@ class CheckDependencies(unittest.TestCase):
                 self.assertIn(f"{path}:2: includes ", text)
                 self.assertIn("1 violations", text)
 
+    def test_the_operating_system_has_a_room(self):
+        for header in ("unistd.h", "sys/mman.h", "csignal", "dlfcn.h", "windows.h", "linux/futex.h"):
+            for path in ("cli/a.cpp", "core/base/a.h", "kernels/cpu/a.cpp", "backends/reference/a.cpp"):
+                with self.subTest(path=path, header=header):
+                    code, text = run({path: f"#include <{header}>\n"})
+                    self.assertEqual(code, 1, text)
+                    self.assertIn(f"{path}:1: includes <{header}> of the operating system", text)
+        allowed = {"core/os/posix/a.cpp": "#include <unistd.h>\n", "tests/a.cpp": "#include <unistd.h>\n",
+                   "backends/cuda/a.cpp": "#include <dlfcn.h>\n", "cli/a.cpp": '#include "core/os/file.h"\n#include <ctime>\n'}
+        self.assertEqual(run(allowed)[0], 0)
+        self.assertEqual(run({"core/os/a.cpp": '#include "core/base/status.h"\n'})[0], 1)
+
     def test_sees_through_relative_paths(self):
         code, text = run({"graph/g.h": "", "sdk/a.cpp": '#  include "../graph/g.h"\n'})
         self.assertEqual(code, 1)

@@ -1,12 +1,12 @@
 // A fresh folder for a test's files.
 #pragma once
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string>
+
+#include "core/os/folders.h"
 
 namespace tutti::test {
 
@@ -15,8 +15,8 @@ namespace tutti::test {
 class Folder {
  public:
   Folder() {
-    std::string above = (std::filesystem::temp_directory_path() / "tutti-test-XXXXXX").string();
-    if (!mkdtemp(above.data())) throw std::runtime_error("cannot create " + above);
+    const std::filesystem::path above = os::make_folder_in(std::filesystem::temp_directory_path(), "tutti-test-");
+    if (above.empty()) throw std::runtime_error("cannot create a temporary folder");
     path_ = std::filesystem::canonical(above) / "files";
     std::filesystem::create_directory(path_);
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all);

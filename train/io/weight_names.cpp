@@ -1,11 +1,11 @@
 #include "train/io/weight_names.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 
 #include "core/base/status.h"
+#include "core/base/wildcard.h"
 
 namespace tutti {
 namespace {
@@ -35,8 +35,7 @@ void add_prefix(HostTensors& all, const std::string& prefix, const std::string& 
 
 void drop(HostTensors& all, const std::vector<std::string>& patterns) {
   std::erase_if(all, [&](const auto& item) {
-    return std::ranges::any_of(patterns,
-                               [&](const std::string& p) { return fnmatch(p.c_str(), item.first.c_str(), 0) == 0; });
+    return std::ranges::any_of(patterns, [&](const std::string& p) { return matches_wildcard(p, item.first); });
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -162,7 +163,7 @@ std::string key_of(const Device& d) {
   uint64_t plugins = fnv1a(nullptr, 0);
   for (const PluginReport& p : Registry::instance().plugins())
     if (p.name == d.plugin || p.name == "reference") {
-      std::ifstream file(p.library, std::ios::binary);
+      std::ifstream file(std::filesystem::path(p.library), std::ios::binary);
       std::string bytes{std::istreambuf_iterator<char>(file), {}};
       plugins = fnv1a(bytes.data(), bytes.size(), plugins);
     }

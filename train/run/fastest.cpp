@@ -10,8 +10,8 @@
 #include "core/base/cpus.h"
 #include "core/base/hash.h"
 #include "core/base/option_text.h"
+#include "core/os/machine.h"
 #include "core/runtime/blob_cache.h"
-#include "core/runtime/machine.h"
 #include "graph/print.h"
 #include "train/run/reference.h"
 
@@ -32,7 +32,7 @@ std::string digest(const std::string& text) {
 /// The CPU and the devices with the versions of their drivers and plugins.
 std::string machine_digest() {
   Registry& registry = Registry::instance();
-  std::string text = fmt::format("{}\n{}\n", cpu_model(), default_threads());
+  std::string text = fmt::format("{}\n{}\n", os::processor_name(), default_threads());
   std::vector<std::string> devices;
   for (const Ranked& r : rank_devices(registry))
     devices.push_back(

@@ -27,7 +27,7 @@ std::string column(const std::string& name) {
 /// Parses the columns in a file's first line, as written by `column`. A longer line than any of ours has other columns.
 std::vector<std::string> columns_of(const std::string& path) {
   std::string line(size_t{1} << 24, '\0');
-  std::ifstream file(path);
+  std::ifstream file{std::filesystem::path(path)};
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<size_t>(file.gcount()));
   line.resize(std::min(line.find('\n'), line.size()));

@@ -1,8 +1,6 @@
 #include "train/run/saver.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +12,8 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
+#include "core/os/file.h"
+#include "core/os/threads.h"
 #include "data/files/file_lock.h"
 
 namespace tutti {
@@ -24,19 +24,19 @@ namespace fs = std::filesystem;
 /// Gives the file a second name, replacing an existing file of that name. Throws Error(invalid).
 void link_as(const std::string& file, const std::string& name) {
   std::string fresh = beside(name, ".new");
-  ::unlink(fresh.c_str());
-  bool done = ::link(file.c_str(), fresh.c_str()) == 0;
-  if (!done && (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)) {  // a file system without hard links
-    std::error_code error;
-    done = fs::copy_file(file, fresh, error);
-    errno = error.value();
-  }
-  if (done && ::rename(fresh.c_str(), name.c_str()) == 0) {
-    ::unlink(fresh.c_str());  // rename does nothing if both names are links of one file
+  os::remove_file(fresh);
+  std::error_code error;
+  fs::create_hard_link(file, fresh, error);
+  if (error == std::errc::operation_not_permitted || error == std::errc::operation_not_supported ||
+      error == std::errc::too_many_links || error == std::errc::function_not_supported)
+    fs::copy_file(file, fresh, error);  // a file system without hard links
+  int why = error.default_error_condition().value();
+  if (!error && os::replace_file(fresh, name)) {
+    os::remove_file(fresh);  // nothing was renamed if both names are links of one file
     return;
   }
-  int why = errno;
-  ::unlink(fresh.c_str());
+  if (!error) why = errno;
+  os::remove_file(fresh);
   throw invalid(fmt::format("{}: cannot be written: {}", name, std::strerror(why)), remedy_of_writing(why, name));
 }
 
@@ -83,26 +83,26 @@ const std::string& Saver::last_saved() {
 void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
   if (full()) wait();
   ++unwritten_;
-  writing_ = std::async(
-      std::launch::async, [this, step, best, c = std::move(checkpoint), before = std::move(writing_)]() mutable {
-        ::setpriority(PRIO_PROCESS, 0, 19);  // lowers this thread's priority below the training threads'
-        // Get() releases the previous future; otherwise each would keep all earlier ones alive.
-        if (before.valid()) before.get();
-        std::optional<Error> failure;
-        try {
-          write(c, step, best);
-          last_saved_ = path_;
-          wrote_ = true;
-        } catch (const Error& e) {
-          failure = e;
-        } catch (const std::exception& e) {
-          failure.emplace(Code::internal, fmt::format("{}: {}", path_, e.what()));
-        }
-        c = {};
-        std::lock_guard lock(mutex_);
-        failure_ = failure;
-        --unwritten_;
-      });
+  writing_ = std::async(std::launch::async,
+                        [this, step, best, c = std::move(checkpoint), before = std::move(writing_)]() mutable {
+                          os::lower_thread_priority();  // below the training threads'
+                          // Get() releases the previous future; otherwise each would keep all earlier ones alive.
+                          if (before.valid()) before.get();
+                          std::optional<Error> failure;
+                          try {
+                            write(c, step, best);
+                            last_saved_ = path_;
+                            wrote_ = true;
+                          } catch (const Error& e) {
+                            failure = e;
+                          } catch (const std::exception& e) {
+                            failure.emplace(Code::internal, fmt::format("{}: {}", path_, e.what()));
+                          }
+                          c = {};
+                          std::lock_guard lock(mutex_);
+                          failure_ = failure;
+                          --unwritten_;
+                        });
 }
 
 std::optional<Error> Saver::failure() const {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include "core/base/option_text.h"
 #include "core/base/status.h"
+#include "core/base/wildcard.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"
@@ -96,7 +96,7 @@ void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears
 nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
   nn::ParameterProperties out = p.properties;
   for (const ParameterGroup& group : options_.groups) {
-    if (fnmatch(group.pattern.c_str(), p.name.c_str(), 0) != 0) continue;
+    if (!matches_wildcard(group.pattern, p.name)) continue;
     out = {group.decay.value_or(out.decay), group.lr_scale.value_or(out.lr_scale), group.frozen.value_or(out.frozen)};
   }
   if (options_.inference) out.frozen = true;
@@ -172,9 +172,8 @@ ModelSignature Programs::declare(const InputLayout& form) const {
   for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
   check_quantize(d.parameters);
   for (const ParameterGroup& group : options_.groups)
-    if (std::ranges::none_of(d.parameters, [&](const nn::Parameter& p) {
-          return fnmatch(group.pattern.c_str(), p.name.c_str(), 0) == 0;
-        }))
+    if (std::ranges::none_of(d.parameters,
+                             [&](const nn::Parameter& p) { return matches_wildcard(group.pattern, p.name); }))
       throw invalid(fmt::format("no parameter matches '{}'", group.pattern),
                     "`tutti inspect` shows the parameter names of a checkpoint");
   for (const ParameterGroup& group : options_.groups)

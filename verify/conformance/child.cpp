@@ -1,18 +1,15 @@
 #include "verify/conformance/child.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
+#include "core/os/environment.h"
+#include "core/os/file.h"
+#include "core/os/this_process.h"
 #include "core/runtime/boundary.h"
 #include "verify/conformance/plugin_under_test.h"
 
@@ -24,11 +21,7 @@ using nlohmann::json;
 void send(int to, const json& message) {
   std::fflush(nullptr);
   std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  for (size_t done = 0; done < line.size();) {
-    ssize_t n = ::write(to, line.data() + done, line.size() - done);
-    if (n < 0 && errno != EINTR) std::_Exit(3);  // the parent is gone
-    done += n > 0 ? static_cast<size_t>(n) : 0;
-  }
+  if (!os::write_all(to, line.data(), line.size())) std::_Exit(3);  // the parent is gone
 }
 
 json run_one(const Check& check, PluginUnderTest& plugin) {
@@ -53,7 +46,9 @@ json run_one(const Check& check, PluginUnderTest& plugin) {
 }
 
 int memory_file() {
-  int fd = memfd_create("output", MFD_CLOEXEC);
+  if (!os::can_fork())
+    throw Error(Code::declined, "plugins cannot be checked on this system: it has no fork", "check them on Linux");
+  int fd = os::open_unnamed_file();
   if (fd < 0) throw Error(Code::internal, fmt::format("memfd_create: {}", std::strerror(errno)));
   std::fflush(nullptr);  // otherwise the child would write buffered output again
   return fd;
@@ -66,17 +61,14 @@ Child::Child(const Setup& setup, const Checks& checks, size_t first, size_t end)
   answers_.close_end(1);
 }
 
-Child::~Child() { close(output_); }
+Child::~Child() { os::close_file(output_); }
 
 /// Runs in the child.
 void Child::work(const Setup& setup, const Checks& checks, size_t first, size_t end) {
-  rlimit none = {0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  setenv("TUTTI_LOG", "error", 1);  // the engine's own lines are recognized by their prefix: see fresh_output
-  unsetenv("TUTTI_TRACE");
-  fcntl(output_, F_SETFL, O_APPEND);
-  dup2(output_, STDOUT_FILENO);
-  dup2(output_, STDERR_FILENO);
+  os::write_no_core();
+  os::set_variable("TUTTI_LOG", "error");  // the engine's own lines are recognized by their prefix: see fresh_output
+  os::unset_variable("TUTTI_TRACE");
+  os::append_output_to(output_);
   answers_.close_end(0);
   int to = answers_.ends[1];
   {
@@ -93,9 +85,9 @@ void Child::work(const Setup& setup, const Checks& checks, size_t first, size_t 
 
 std::string Child::fresh_output() {
   std::string text(64 * 1024, '\0');
-  ssize_t n = pread(output_, text.data(), text.size(), seen_);
+  const int64_t n = os::read_at(output_, text.data(), text.size(), seen_);
   text.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  seen_ = lseek(output_, 0, SEEK_END);
+  seen_ = static_cast<uint64_t>(os::end_of(output_));
   // Removes the engine's log lines, which are not output of the plugin.
   std::string kept;
   for (size_t at = 0; at < text.size();) {
@@ -111,12 +103,12 @@ std::string Child::fresh_output() {
 }
 
 Event Child::next(double timeout) {
-  Deadline until = deadline_in(timeout);
+  os::Deadline until = os::deadline_in(timeout);
   bool finished = false;
   for (;;) {
     std::string text;
-    LineReader::Result got = lines_.next(answers_.ends[0], text, until);
-    if (got == LineReader::line) {
+    os::LineReader::Result got = lines_.next(answers_.ends[0], text, until);
+    if (got == os::LineReader::line) {
       json message = json::parse(text);
       if (message.contains("finished")) {
         finished = true;
@@ -126,12 +118,12 @@ Event Child::next(double timeout) {
               message.at("why"),       message.at("device"),
               message.at("no_device"), fresh_output()};
     }
-    if (got == LineReader::silent) process_.kill(SIGKILL);
-    Ending ending = process_.wait();
+    if (got == os::LineReader::silent) process_.kill();
+    os::Ending ending = process_.wait();
     Event e;
     e.printed = fresh_output();
     e.why = fmt::format("the process {} {}", ending.signal ? "died of" : "ended with", ending.text());
-    if (got == LineReader::silent) {
+    if (got == os::LineReader::silent) {
       e.kind = Event::silent;
       e.why = fmt::format("did not return within {:g} s", timeout);
     } else if (finished && ending.exit_code == 0) {

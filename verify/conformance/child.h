@@ -1,6 +1,6 @@
 // A child process that runs the checks of one group in sequence and reports progress through a pipe.
 #pragma once
-#include "core/runtime/child_process.h"
+#include "core/os/process.h"
 #include "verify/conformance/check.h"
 #include "verify/conformance/conformance.h"
 
@@ -24,6 +24,7 @@ struct Event {
 class Child {
  public:
   /// Starts the checks [first, end) of `checks` in a child process. The caller must be single-threaded.
+  /// Throws Error(declined) where processes cannot be forked.
   Child(const Setup& setup, const Checks& checks, size_t first, size_t end);
   ~Child();
   Event next(double timeout);
@@ -31,11 +32,11 @@ class Child {
  private:
   std::string fresh_output();
   [[noreturn]] void work(const Setup& setup, const Checks& checks, size_t first, size_t end);
-  Pipe answers_;
+  os::Pipe answers_;
   int output_;
-  off_t seen_ = 0;
-  ChildProcess process_;
-  LineReader lines_;
+  uint64_t seen_ = 0;
+  os::ChildProcess process_;
+  os::LineReader lines_;
 };
 
 }  // namespace tutti::conformance

@@ -8,8 +8,8 @@
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
-#include "core/runtime/elf.h"
-#include "core/runtime/trust.h"
+#include "core/os/library.h"
+#include "core/os/trust.h"
 #include "verify/conformance/child.h"
 #include "verify/conformance/plugin_under_test.h"
 #include "verify/parity/expected.h"
@@ -69,8 +69,8 @@ Manifest manifest_of(const fs::path& given) {
 Setup setup_of(const Options& o) {
   Manifest m = manifest_of(o.file);
   for (const fs::path& path : {m.path, m.library})
-    if (std::string why = distrust(path); !why.empty()) throw invalid("not loaded: " + why);
-  if (std::string why = damage_of(m.library); !why.empty())
+    if (std::string why = os::distrust(path); !why.empty()) throw invalid("not loaded: " + why);
+  if (std::string why = os::damage_of(m.library); !why.empty())
     throw invalid(fmt::format("{}: the library cannot be loaded: {}", m.library.string(), why),
                   "install the plugin again");
   return {m, o.device, o.full};

@@ -56,7 +56,7 @@ struct Options {
 /// other check.
 std::vector<Result> list(const std::string& only = {});
 
-/// Runs the checks. Throws Error(invalid) if the file is missing, is not trusted (core/runtime/trust.h), has no
+/// Runs the checks. Throws Error(invalid) if the file is missing, is not trusted (core/os/trust.h), has no
 /// manifest beside it, is truncated, is not a plugin, or lists devices but none of that index. The calling process does
 /// not load the plugin; it must be single-threaded.
 Report run(const Options& options);

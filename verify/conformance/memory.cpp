@@ -1,14 +1,13 @@
 // Compares the memory reported by compile with the memory counted by usage.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 
 #include "core/abi/tutti_forget.h"
-#include "core/base/little_memory.h"
 #include "core/base/text.h"
+#include "core/os/little_memory.h"
+#include "core/os/memory.h"
 #include "verify/conformance/programs.h"
 
 namespace tutti::conformance {
@@ -126,10 +125,9 @@ void reopened(PluginUnderTest& plugin, Findings& f) {
 
 /// Resident memory of this process in bytes.
 int64_t resident_bytes() {
-  std::ifstream in("/proc/self/statm");
-  int64_t pages = 0, resident = 0;
-  if (!(in >> pages >> resident)) throw Failure("/proc/self/statm cannot be read");
-  return resident * sysconf(_SC_PAGESIZE);
+  const int64_t bytes = os::resident_memory();
+  if (bytes < 0) throw Failure("the memory that this process uses cannot be read");
+  return bytes;
 }
 
 /// Whether the device's memory is part of this process's memory.
@@ -199,7 +197,8 @@ void refused(PluginUnderTest& plugin, Findings& f) {
   SmallRun r(s, small.get(), small.size());
   s.wait(r.enqueue(0));
   {
-    std::optional<LittleMemory> limit;
+    if (host && !os::can_limit_memory()) throw Unsupported("this system limits no process's memory");
+    std::optional<os::LittleMemory> limit;
     if (host) limit.emplace(uint64_t{64} << 20);
     for (int k = 0; k < (host ? 2 : 16); ++k) {
       programs.push_back(

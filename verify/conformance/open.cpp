@@ -1,9 +1,9 @@
 // Checks of init, devices, open and close.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstring>
 
+#include "core/os/memory.h"
 #include "core/runtime/boundary.h"
 #include "verify/conformance/plugin_under_test.h"
 
@@ -27,11 +27,6 @@ void twice(PluginUnderTest& plugin, Findings& f) {
 
 constexpr uint64_t least_memory = 1 << 20, most_memory = uint64_t{1} << 50;
 
-/// Memory of this machine in bytes.
-uint64_t host_memory() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 void devices(PluginUnderTest& plugin, Findings& f) {
   std::vector<TuttiDevice> all = plugin.devices(f);
   for (size_t i = 0; i < all.size(); ++i) {
@@ -45,7 +40,7 @@ void devices(PluginUnderTest& plugin, Findings& f) {
     if (d.memory_free > d.memory_total) bad("memory_free is larger than memory_total");
     if (d.unusable) continue;
     if (d.driver && !*d.driver) bad("no driver");  // it identifies cached kernels and recorded results
-    uint64_t most = d.kind == TUTTI_CPU || d.kind == TUTTI_SOFTWARE ? host_memory() : most_memory;
+    uint64_t most = d.kind == TUTTI_CPU || d.kind == TUTTI_SOFTWARE ? os::physical_memory() : most_memory;
     if (d.memory_total < least_memory || d.memory_total > most)
       bad(fmt::format("memory_total is {} bytes, expected {} to {}", d.memory_total, least_memory, most));
     if (d.pci && std::strlen(d.pci) != std::strlen("0000:65:00.0")) bad(fmt::format("PCI address \"{}\"", d.pci));

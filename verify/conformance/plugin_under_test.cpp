@@ -1,12 +1,13 @@
 #include "verify/conformance/plugin_under_test.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
+#include "core/os/environment.h"
+#include "core/os/library.h"
 #include "core/runtime/boundary.h"
 #include "core/runtime/registry.h"
 
@@ -108,9 +109,10 @@ PluginUnderTest::~PluginUnderTest() {
 }
 
 TuttiNegotiate PluginUnderTest::entry() {
-  if (!library_) library_ = dlopen(setup_.manifest.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library_) throw Failure(fmt::format("the library cannot be loaded: {}", dlerror()));
-  auto* symbol = dlsym(library_, "tutti_plugin");
+  std::string why;
+  if (!library_) library_ = os::open_library(setup_.manifest.library.string(), why);
+  if (!library_) throw Failure(fmt::format("the library cannot be loaded: {}", why));
+  void* symbol = os::symbol_of(library_, "tutti_plugin");
   if (!symbol) throw Failure("the library does not export the symbol tutti_plugin");
   return reinterpret_cast<TuttiNegotiate>(symbol);
 }
@@ -171,8 +173,8 @@ uint32_t PluginUnderTest::device(Findings& f) {
 
 Device PluginUnderTest::engine_device() {
   std::string folder = setup_.manifest.path.parent_path().string();
-  setenv("TUTTI_PLUGIN_PATH", folder.c_str(), 1);
-  setenv("TUTTI_PLUGINS", (setup_.manifest.name + ",reference").c_str(), 1);
+  os::set_variable("TUTTI_PLUGIN_PATH", folder);
+  os::set_variable("TUTTI_PLUGINS", setup_.manifest.name + ",reference");
   Registry& registry = Registry::instance();
   std::vector<Device> all = registry.devices();
   std::string problem = "the registry did not find it";

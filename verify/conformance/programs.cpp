@@ -1,13 +1,12 @@
 #include "verify/conformance/programs.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "core/os/memory.h"
 #include "graph/ops/add.h"
 #include "graph/ops/clamp.h"
 #include "graph/ops/mul.h"
@@ -74,7 +73,7 @@ ProgramCopy::ProgramCopy(const TuttiProgram& program, const Growth& growth) : gr
 }
 
 ProgramCopy::~ProgramCopy() {
-  for (auto [at, bytes] : pages_) munmap(at, bytes);
+  for (auto [at, bytes] : pages_) os::unmap_pages(at, bytes);
 }
 
 void* ProgramCopy::place(size_t bytes) {
@@ -82,11 +81,11 @@ void* ProgramCopy::place(size_t bytes) {
     auto& words = heap_.emplace_back((bytes + 7) / 8 + 1, 0xA5A5A5A5A5A5A5A5u);
     return words.data();
   }
-  size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), whole = (bytes + page - 1) / page * page + page;
-  void* at = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) throw std::bad_alloc();
+  size_t page = os::page_size(), whole = (bytes + page - 1) / page * page + page;
+  void* at = os::map_pages(whole, page);
+  if (!at) throw std::bad_alloc();
   pages_.emplace_back(at, whole);
-  mprotect(static_cast<char*>(at) + whole - page, page, PROT_NONE);
+  os::forbid_access(static_cast<char*>(at) + whole - page, page);
   return static_cast<char*>(at) + whole - page - bytes;
 }
 

@@ -1,17 +1,17 @@
 #include "verify/parity/expected.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
+#include "core/base/wildcard.h"
 #include "core/runtime/registry.h"
 #include "verify/parity/suite.h"
 
 namespace tutti::parity {
-bool Expected::matches(const std::string& text) const { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; }
+bool Expected::matches(const std::string& text) const { return matches_wildcard(pattern, text); }
 
 namespace {
 

@@ -1,17 +1,12 @@
 #include "verify/parity/processes.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <csignal>
 #include <list>
 
-#include "core/runtime/child_process.h"
+#include "core/os/environment.h"
+#include "core/os/process.h"
 #include "verify/parity/expected.h"
 #include "verify/parity/huge.h"
 #include "verify/parity/messages.h"
@@ -20,41 +15,6 @@ namespace tutti::parity {
 namespace {
 
 constexpr int most_silent = 3;  // a device is skipped after this many timeouts
-
-/// Kills child processes and their descendants if a signal ends this process.
-class Mortal {
- public:
-  Mortal() {
-    for (size_t k = 0; k < numbers.size(); ++k) {
-      struct sigaction action = {};
-      action.sa_handler = on_signal;
-      sigaction(numbers[k], nullptr, &before_[k]);
-      if (before_[k].sa_handler == SIG_DFL) sigaction(numbers[k], &action, nullptr);
-    }
-  }
-  ~Mortal() {
-    for (size_t k = 0; k < numbers.size(); ++k) sigaction(numbers[k], &before_[k], nullptr);
-  }
-  Mortal(const Mortal&) = delete;
-
-  static void add(pid_t id) { replace(0, id); }
-  static void remove(pid_t id) { replace(id, 0); }
-
- private:
-  static constexpr std::array<int, 3> numbers = {SIGINT, SIGTERM, SIGHUP};
-  static inline std::array<std::atomic<pid_t>, 1024> ids = {};
-  static void replace(pid_t from, pid_t to) {
-    for (std::atomic<pid_t>& id : ids)
-      if (pid_t expected = from; id.compare_exchange_strong(expected, to)) return;
-  }
-  static void on_signal(int number) {
-    for (const std::atomic<pid_t>& id : ids)
-      if (pid_t p = id) ::kill(-p, SIGKILL);
-    std::signal(number, SIG_DFL);
-    std::raise(number);
-  }
-  std::array<struct sigaction, numbers.size()> before_ = {};
-};
 
 /// The cases of one op on one device.
 struct Share {
@@ -65,24 +25,24 @@ struct Share {
 
 class Worker {
  public:
-  Worker(Share share, std::vector<std::string> words, std::vector<std::string> environment)
-      : share(std::move(share)), process_([&, argv = pointers_to(words), envp = pointers_to(environment)] {
-          setpgid(0, 0);  // so that compilers started by a driver are killed too
-          dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-          dup2(answers_.ends[1], STDOUT_FILENO);
-          execve(argv[0], argv.data(), envp.data());
-        }) {
+  Worker(Share share, const std::vector<std::string>& words, std::vector<std::string> environment)
+      : share(std::move(share)),
+        process_(os::Program{.file = words[0],
+                             .words = words,
+                             .environment = std::move(environment),
+                             .out = answers_.ends[1],
+                             .group = true}) {  // so that compilers started by a driver are killed too
     answers_.close_end(1);
-    Mortal::add(process_.id());
+    os::ChildrenEndOnSignals::add(process_.id());
   }
-  ~Worker() { Mortal::remove(process_.id()); }
+  ~Worker() { os::ChildrenEndOnSignals::remove(process_.id()); }
   Worker(const Worker&) = delete;
 
   int from() const { return answers_.ends[0]; }
-  LineReader::Result next(std::string& line, Deadline until) { return lines_.next(from(), line, until); }
-  Ending end(bool by_force) {
-    if (by_force) process_.kill(SIGKILL);
-    Mortal::remove(process_.id());
+  os::LineReader::Result next(std::string& line, os::Deadline until) { return lines_.next(from(), line, until); }
+  os::Ending end(bool by_force) {
+    if (by_force) process_.kill();
+    os::ChildrenEndOnSignals::remove(process_.id());
     return process_.wait();
   }
   size_t case_number() const { return share.cases[done]; }
@@ -92,12 +52,12 @@ class Worker {
   size_t done = 0;      ///< number of finished cases
   bool ready = false;   ///< the device was opened
   std::string problem;  ///< error message with which it ended
-  Deadline since = Deadline::clock::now(), until;
+  os::Deadline since = os::Deadline::clock::now(), until;
 
  private:
-  Pipe answers_;
-  LineReader lines_;
-  ChildProcess process_;
+  os::Pipe answers_;
+  os::LineReader lines_;
+  os::ChildProcess process_;
 };
 
 class Pool {
@@ -123,7 +83,7 @@ class Pool {
   }
 
   Report run() {
-    Mortal mortal;
+    const os::ChildrenEndOnSignals mortal;
     for (;;) {
       while (running_.size() < processes_.at_once && start_next()) {
       }
@@ -168,29 +128,29 @@ class Pool {
     std::vector<std::string> words = processes_.command;
     words.push_back(to_text(job));
     Worker& w =
-        running_.emplace_back(std::move(share), std::move(words), environment_with("TUTTI_PLUGINS", device.plugin));
-    w.until = deadline_in(processes_.patience);
+        running_.emplace_back(std::move(share), words, os::environment_with({{"TUTTI_PLUGINS", device.plugin}}));
+    w.until = os::deadline_in(processes_.patience);
     return true;
   }
 
   /// Waits for messages of the processes or the earliest timeout.
   void listen() {
-    std::vector<pollfd> from;
-    Deadline until = running_.front().until;
+    std::vector<int> from;
+    os::Deadline until = running_.front().until;
     for (const Worker& w : running_) {
-      from.push_back({w.from(), POLLIN, 0});
+      from.push_back(w.from());
       until = std::min(until, w.until);
     }
-    if (options_.stop) until = std::min(until, deadline_in(0.2));
-    wait_readable(from.data(), from.size(), until);
+    if (options_.stop) until = std::min(until, os::deadline_in(0.2));
+    const std::vector<bool> ready = os::wait_readable(from, until);
     size_t k = 0;
     for (auto w = running_.begin(); w != running_.end(); ++k) {
-      bool alive = from[k].revents ? read(*w) : w->until > Deadline::clock::now();
+      bool alive = ready[k] ? read(*w) : w->until > os::Deadline::clock::now();
       if (alive) {
         ++w;
         continue;
       }
-      bury(*w, !from[k].revents);
+      bury(*w, !ready[k]);
       w = running_.erase(w);
     }
   }
@@ -198,8 +158,8 @@ class Pool {
   /// Reads available lines. Returns false at the end of the output or for a malformed line.
   bool read(Worker& w) {
     std::string line;
-    LineReader::Result got = w.next(line, w.until);
-    for (; got == LineReader::line; got = w.next(line, {})) {
+    os::LineReader::Result got = w.next(line, w.until);
+    for (; got == os::LineReader::line; got = w.next(line, {})) {
       Message m;
       try {
         m = parse_message(line);
@@ -211,13 +171,13 @@ class Pool {
       take(w, std::move(m));
       if (!w.problem.empty()) return false;
     }
-    return got != LineReader::closed;
+    return got != os::LineReader::closed;
   }
 
   void take(Worker& w, Message&& m) {
-    auto now = Deadline::clock::now();
+    auto now = os::Deadline::clock::now();
     report_.devices[w.share.device].seconds += std::chrono::duration<double>(now - std::exchange(w.since, now)).count();
-    w.until = deadline_in(processes_.patience);
+    w.until = os::deadline_in(processes_.patience);
     w.ready = w.ready || m.ready;
     w.problem = m.problem;
     if (m.ready || !m.problem.empty()) return;
@@ -229,7 +189,7 @@ class Pool {
 
   /// Records the end of a process for its unfinished cases.
   void bury(Worker& w, bool silent) {
-    Ending e = w.end(silent || !w.problem.empty());
+    os::Ending e = w.end(silent || !w.problem.empty());
     std::string how = silent               ? fmt::format("did not return within {:g} s", processes_.patience)
                       : !w.problem.empty() ? "failed: " + w.problem
                                            : fmt::format("{} {}", e.signal ? "died of" : "ended with", e.text());

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "core/base/hash.h"
 #include "core/base/status.h"
+#include "core/os/file.h"
 
 namespace tutti::parity {
 namespace {
@@ -41,7 +40,7 @@ Checkpoint read_whole(const std::string& path, const FileKind& kind) {
                   fmt::format("check the path; {} writes a {}", kind.writer, kind.what));
   if (!std::filesystem::is_regular_file(path, ec))
     throw invalid(fmt::format("{}: not a regular file", path), fmt::format("give a file written by {}", kind.writer));
-  if (access(path.c_str(), R_OK) != 0)
+  if (!os::may_read(path))
     throw invalid(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)), "check its permissions");
   try {
     return read_checkpoint(path);

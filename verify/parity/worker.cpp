@@ -1,12 +1,8 @@
 // A child process of run_in_processes: one device, the cases of one op.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "core/base/status.h"
+#include "core/os/process.h"
 #include "core/runtime/selector.h"
 #include "verify/parity/messages.h"
 #include "verify/parity/processes.h"
@@ -15,32 +11,22 @@
 namespace tutti::parity {
 namespace {
 
-/// Reserves stdout for messages and redirects output of drivers to stderr. The stream is never closed, so that only the
-/// end of the process is seen as the end.
-class Answers {
+/// Messages on stdout; output of drivers goes to stderr.
+class Messages {
  public:
-  Answers() : to_(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) {
-    if (to_ < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-      throw Error(Code::internal, fmt::format("stdout and stderr must be open: {}", std::strerror(errno)));
-  }
   void send(const Message& message) const {
-    std::string line = to_line(message);
-    for (size_t done = 0; done < line.size();) {
-      ssize_t n = ::write(to_, line.data() + done, line.size() - done);
-      if (n < 0 && errno != EINTR) throw Error(Code::internal, "the parent process has closed the connection");
-      done += n > 0 ? static_cast<size_t>(n) : 0;
-    }
+    if (!to_.send(to_line(message))) throw Error(Code::internal, "the parent process has closed the connection");
   }
 
  private:
-  int to_;
+  os::Answers to_;
 };
 
 }  // namespace
 
 void work(const std::string& text) {
   Job job = parse_job(text);
-  Answers answers;
+  const Messages answers;
   try {
     Device device = select_device(job.device);
     answers.send({.ready = true});

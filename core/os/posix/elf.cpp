@@ -1,5 +1,3 @@
-#include "core/runtime/elf.h"
-
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -7,7 +5,9 @@
 #include <cstring>
 #include <fstream>
 
-namespace tutti {
+#include "core/os/library.h"
+
+namespace tutti::os {
 namespace {
 
 constexpr uint64_t most_headers = 4096;
@@ -41,15 +41,4 @@ std::string damage_of(const std::filesystem::path& library) {
   return needed <= size ? "" : fmt::format("it is truncated: it has {} of at least {} bytes", size, needed);
 }
 
-bool mentions(const std::filesystem::path& library, std::string_view text) {
-  std::ifstream in(library, std::ios::binary);
-  std::string part(1 << 20, '\0'), window;
-  while (in.read(part.data(), static_cast<std::streamsize>(part.size())), in.gcount() > 0) {
-    window.append(part, 0, static_cast<size_t>(in.gcount()));
-    if (window.find(text) != std::string::npos) return true;
-    window.erase(0, window.size() - std::min(window.size(), text.size()));
-  }
-  return false;
-}
-
-}  // namespace tutti
+}  // namespace tutti::os

@@ -1,11 +1,10 @@
-#include "cli/signals.h"
-
-#include <fcntl.h>
-#include <unistd.h>
+#include "core/os/signals.h"
 
 #include <csignal>
+#include <cstdlib>
+#include <initializer_list>
 
-namespace tutti::cli {
+namespace tutti::os {
 namespace {
 
 volatile std::sig_atomic_t signalled = 0;
@@ -26,10 +25,7 @@ void handle(void (*handler)(int)) {
 
 }  // namespace
 
-void prepare_process() {
-  // The next opened file would get the descriptor of a closed stream, and messages would be written to that file.
-  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+void prepare_signals() {
   for (int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction old {};
     ignored[number] = sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_IGN;
@@ -37,13 +33,14 @@ void prepare_process() {
   for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 }
 
-void end_by(int number) {
-  std::signal(number, SIG_DFL);
-  std::raise(number);
-}
-
 void catch_signals() { handle(on_signal); }
 void release_signals() { handle(SIG_DFL); }
 bool interrupted() { return signalled != 0; }
 
-}  // namespace tutti::cli
+void end_by_closed_pipe() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+  std::_Exit(1);
+}
+
+}  // namespace tutti::os

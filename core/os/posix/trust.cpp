@@ -1,4 +1,4 @@
-#include "core/runtime/trust.h"
+#include "core/os/trust.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-namespace tutti {
+namespace tutti::os {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ std::string trusted_variable(const char* name) {
   return v ? v : "";
 }
 
-}  // namespace tutti
+}  // namespace tutti::os
