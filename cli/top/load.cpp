@@ -1,7 +1,5 @@
 #include "cli/top/load.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
 
 #include "core/os/drivers.h"
