@@ -23,9 +23,6 @@ size_t wanted_streams() {
   return n;
 }
 
-/// What every collective seems to write, so that all keep their order.
-constexpr Access order_of_collectives{0, 1, true};
-
 }  // namespace
 
 Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library, Log log)
@@ -108,7 +105,6 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
   if (launch.library) {
     s.call = std::static_pointer_cast<const Call>(launch.library);
     writes([&](size_t i) { return i >= s.call->inputs(); });
-    if (s.call->collective()) s.accesses.push_back(order_of_collectives);
     return s;
   }
   const Kernel& kernel = kernels_[launch.kernel];

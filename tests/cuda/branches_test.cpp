@@ -104,10 +104,9 @@ TEST(CudaBranches, GradientsOfWeightsRunBesideThoseOfData) {
 }
 
 TEST(CudaBranches, CollectivesHaveAStreamOfTheirOwnAndKeepTheirOrder) {
-  // two gradients, each behind what computes it; both collectives also write what orders them, [0, 1)
-  const Launches launches{{{8, 16, true}},  {{8, 16, true}, {0, 1, true}},
-                          {{16, 24, true}}, {{16, 24, true}, {0, 1, true}},
-                          {{24, 32, true}}, {{8, 16, false}, {32, 40, true}}};
+  // two gradients, each summed behind what computes it
+  const Launches launches{{{8, 16, true}},  {{8, 16, true}},  {{16, 24, true}},
+                          {{16, 24, true}}, {{24, 32, true}}, {{8, 16, false}, {32, 40, true}}};
   for (uint32_t streams : {0u, 1u, 3u}) {
     std::vector<Placed> placed = place(launches, streams, {false, true, false, true, false, false});
     const uint32_t own = std::max(streams, 1u);
