@@ -79,7 +79,7 @@ RunRecord read_record(const std::string& path) {
   const char* remedy = "give folders of `tutti train --log-dir`, or files with the output of `tutti train --json`";
   std::filesystem::path shown(path);
   if (shown.filename().empty()) shown = shown.parent_path();  // "runs/a/"
-  RunRecord r{folder ? shown.filename() : shown.stem(),
+  RunRecord r{(folder ? shown.filename() : shown.stem()).string(),
               ordered_json::parse(data::read_file(file, remedy), nullptr, false)};
   if (!r.result.is_object() || !r.result.contains("state_hash") || !at(r.result, "options").is_object())
     throw invalid(fmt::format("{}: not the document of a training run", file), remedy);

@@ -7,7 +7,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tutti::fuzz::BytesFile file(data, size);
   try {
-    tutti::damage_of(file.path());
+    tutti::os::damage_of(file.path());
   } catch (const tutti::Error&) {
   }
   return 0;
