@@ -27,7 +27,7 @@ file(GLOB_RECURSE sdk_headers RELATIVE "${PROJECT_SOURCE_DIR}" core/abi/*.h core
 set(engine_headers
     core/world/agree.h core/world/world.h core/runtime/device.h core/runtime/registry.h core/runtime/selector.h core/runtime/session.h data/dataset.h data/files/checkpoint.h data/files/npy.h
     data/host_tensor.h data/source.h data/text.h data/tokenizer.h graph/autodiff/autodiff.h graph/autodiff/custom_vjp.h graph/expr.h graph/functions.h graph/graph.h graph/lower/compile.h graph/lower/cost_estimate.h
-    graph/lower/legalize.h graph/lower/lower.h graph/lower/split.h graph/op.h graph/op_options.h graph/ops.h graph/passes/exchange.h graph/print.h
+    graph/lower/legalize.h graph/lower/lower.h graph/lower/split.h graph/op.h graph/op_options.h graph/ops.h graph/passes/exchange.h graph/passes/loss_parts.h graph/print.h
     nn/attention.h nn/image_transform.h nn/kv_cache.h nn/lora.h nn/mixup.h nn/module.h nn/modules.h nn/nets.h nn/normalise.h nn/norms.h nn/parameter_store.h nn/resnet.h nn/sequences.h nn/transformer.h train/task/model.h train/step/optimizer.h train/optimizers.h train/step/options.h train/run/exact_proof.h train/run/position.h train/step/precision.h train/run/profile.h
     train/step/programs.h train/run/fastest.h train/run/runner.h train/task/sampler.h train/step/schedule.h train/step/summary.h train/task/task.h train/task/tasks.h train/run/trainer.h train/step/update.h train/step/adam_update.h)
 foreach(header IN LISTS sdk_headers engine_headers)
