@@ -80,9 +80,9 @@ NvrtcApi choose_nvrtc(const std::vector<std::string>& names, int driver_version,
     oldest_refused = oldest_refused ? std::min(oldest_refused, found->version) : found->version;
   }
   if (oldest_refused) throw driver_too_old(driver_version, oldest_refused);
-  throw Error(
-      Code::declined, fmt::format("NVRTC, which compiles the kernels, cannot be opened ({})", why),
-      "install the CUDA toolkit's cuda-nvrtc, or for a wheel nvidia-cuda-nvrtc from PyPI (elsewhere its folder goes into LD_LIBRARY_PATH)");
+  throw Error(Code::declined, fmt::format("NVRTC, which compiles the kernels, cannot be opened ({})", why),
+              "install the CUDA toolkit's cuda-nvrtc, or for a wheel nvidia-cuda-nvrtc from PyPI (elsewhere its folder "
+              "goes into LD_LIBRARY_PATH)");
 }
 
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc) {
