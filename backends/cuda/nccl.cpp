@@ -11,8 +11,10 @@ constexpr int oldest = 21600;  // the first for CUDA 12
 constexpr const char* remedy =
     "install NVIDIA's NCCL (libnccl2, or nvidia-nccl-cu12 or -cu13 from PyPI with its folder in LD_LIBRARY_PATH)";
 
+/// NCCL_VERSION_CODE has another form before 2.9.
 std::string version_text_of(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  const int major = version < 10000 ? 1000 : 10000;
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
 }
 
 Code code_of(NcclResult result) {
@@ -44,9 +46,7 @@ std::shared_ptr<const Nccl> start_nccl(const NcclApi& api) {
   nccl->check(api.ncclGetVersion(&nccl->version), "ncclGetVersion");
   if (nccl->version < oldest)
     throw Error(Code::declined,
-                fmt::format("NCCL {} is too old: {} or newer is needed",
-                            nccl->version < 10000 ? fmt::format("{}.{}", nccl->version / 1000, nccl->version / 100 % 10)
-                                                  : version_text_of(nccl->version),
+                fmt::format("NCCL {} is too old: {} or newer is needed", version_text_of(nccl->version),
                             version_text_of(oldest)),
                 remedy);
   return nccl;
