@@ -23,7 +23,8 @@ struct Capabilities {
   bool bias = false;         ///< a bias added to the result is fused,
   bool relu = false;         ///< and then max(x, 0),
   bool limits = false;       ///< or instead min(max(x, low), high) with any bounds,
-  bool gelu = false;         ///< or gelu in its tanh form
+  bool gelu = false;         ///< or gelu in its tanh form,
+  bool activation = false;   ///< or any elementwise node of one input, except on CPUs
   size_t views = 0;          ///< so many first inputs may be views whose last dimension is dense
   bool places = false;       ///< so may the results
   bool operand_sum = false;  ///< the kernel can also compute the sum of an operand over the inner dimension

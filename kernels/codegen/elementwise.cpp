@@ -76,14 +76,15 @@ namespace {
 
 /// A pass over one tensor; its parameters are indices into `params`.
 struct Pass {
+  std::vector<TuttiInstr> code;
   Shape dims;
-  std::vector<StridedOperand> in;
-  std::vector<size_t> from, to;
+  std::vector<StridedOperand> in = {};
+  std::vector<size_t> from = {}, to = {};
   IterationSpace walk = {};
 };
 
 /// Loads, statements and stores of `lanes` adjacent elements starting at x.
-std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass, int64_t lanes) {
+std::string lanes_text(const Target& t, Kernel& k, const Pass& pass, int64_t lanes) {
   std::string text;
   std::vector<std::vector<std::string>> names(pass.in.size());
   for (size_t i = 0; i < pass.in.size(); ++i) {
@@ -112,7 +113,7 @@ std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> c
       text += fmt::format("  {} {} = {}({});\n", type, names[i].back(), p.name, at);
     }
   }
-  Statements body = statements(t, code, names, pass.to.size(), k.exact);
+  Statements body = statements(t, pass.code, names, pass.to.size(), k.exact);
   text += body.text;
 
   // Outputs are dense.
@@ -128,13 +129,12 @@ std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> c
 }
 
 /// The text of a pass. If lanes do not divide a 1-D tensor, its last elements are processed individually.
-std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass,
-                      const std::string& group) {
+std::string pass_text(const Target& t, Kernel& k, const Pass& pass, const std::string& group) {
   int64_t line = pass.dims.back(), lanes = pass.walk.lanes;
   std::string head = pass.walk.text(group);
-  if (line % lanes == 0) return head + lanes_text(t, k, code, pass, lanes);
+  if (line % lanes == 0) return head + lanes_text(t, k, pass, lanes);
   return head + fmt::format("  if (x + {} <= {}) {{\n{}  }} else {{\n  for (; x < {}; ++x) {{\n{}  }}\n  }}\n", lanes,
-                            line, lanes_text(t, k, code, pass, lanes), line, lanes_text(t, k, code, pass, 1));
+                            line, lanes_text(t, k, pass, lanes), line, lanes_text(t, k, pass, 1));
 }
 
 /// Number of adjacent elements per work-item: those in 16 bytes of the narrowest contiguous floats, or four; one if the
@@ -167,28 +167,26 @@ void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
 }
 
 /// The launch of one pass, or of a batch of passes.
-Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructions, std::vector<Pass> all, bool batch,
-              std::vector<int> buffers) {
+Launch launch(const Target& t, Kernel k, std::vector<Pass> all, bool batch, std::vector<int> buffers) {
   uint64_t groups = 0;
-  int64_t lanes = 1;
-  for (const Pass& pass : all) {
-    groups += pass.walk.groups;
-    lanes = std::max(lanes, pass.walk.lanes);
-  }
   // Tail elements and the corrections of exact divisions and roots use loops.
   auto loops = [](const TuttiInstr& i) {
     return i.code == TUTTI_X_DIV || i.code == TUTTI_X_SQRT || i.code == TUTTI_X_RSQRT;
   };
   constexpr int64_t corrections = 8;
-  int64_t each = k.exact ? corrections * std::ranges::count_if(instructions, loops) : 0;
-  if (lanes > 1 || each > 0) k.rounds = std::to_string(lanes * (each + 1) + 1);
-  k.write_body = [code = std::vector(instructions.begin(), instructions.end()), passes = std::move(all), batch](
-                     const Target& target, Kernel& kernel) {
-    if (!batch) return pass_text(target, kernel, code, passes[0], "GROUP");
+  int64_t rounds = 0;
+  for (const Pass& pass : all) {
+    groups += pass.walk.groups;
+    int64_t each = k.exact ? corrections * std::ranges::count_if(pass.code, loops) : 0;
+    if (pass.walk.lanes > 1 || each > 0) rounds = std::max(rounds, pass.walk.lanes * (each + 1) + 1);
+  }
+  if (rounds > 0) k.rounds = std::to_string(rounds);
+  k.write_body = [passes = std::move(all), batch](const Target& target, Kernel& kernel) {
+    if (!batch) return pass_text(target, kernel, passes[0], "GROUP");
     std::string body;
     uint64_t end = 0;
     for (const Pass& pass : passes) {
-      std::string text = pass_text(target, kernel, code, pass, fmt::format("(GROUP - {})", end));
+      std::string text = pass_text(target, kernel, pass, fmt::format("(GROUP - {})", end));
       end += pass.walk.groups;
       body += fmt::format("  if (GROUP < {}) {{\n{}  return;\n  }}\n", end, text);
     }
@@ -207,7 +205,7 @@ LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const 
   k.name = name;
   k.exact = exact;
   k.may_alias = true;
-  Pass pass{shape, {sources.begin(), sources.end()}, {}, {}};
+  Pass pass{{code.begin(), code.end()}, shape, {sources.begin(), sources.end()}};
   std::vector<int> buffers;
   auto add = [&](std::string param, Element e, bool written, std::vector<size_t>& to) {
     to.push_back(buffers.size());
@@ -218,7 +216,7 @@ LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const 
   for (size_t i = 0; i < pass.in.size(); ++i) add(fmt::format("in{}v", i), pass.in[i].element, false, pass.from);
   for (size_t i = 0; i < out.size(); ++i) add(fmt::format("out{}v", i), out[i], true, pass.to);
   prepare(t, k, pass, 0);
-  return {{launch(t, std::move(k), code, {pass}, false, std::move(buffers))}, {}};
+  return {{launch(t, std::move(k), {pass}, false, std::move(buffers))}, {}};
 }
 
 LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& dims,
@@ -249,17 +247,19 @@ LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, 
   std::vector<Pass> passes;
   for (const BatchItem& item : items) {
     if (num_elements(item.dims) == 0) continue;
-    Pass pass{item.dims, {}, {}, {}};
+    if (std::string why = declines(item.code); !why.empty()) throw Error(Code::declined, why);
+    const bool own = !item.code.empty();
+    Pass pass{own ? item.code : std::vector(code.begin(), code.end()), item.dims};
     for (size_t i = 0; i < item.in.size(); ++i) {
       pass.in.push_back({element_of(item.in[i].dtype), item.in[i].strides, item.in[i].offset});
       pass.from.push_back(param(item.from[i], item.in[i].dtype, false));
     }
-    for (size_t o = 0; o < item.to.size(); ++o) pass.to.push_back(param(item.to[o], out[o], true));
+    for (size_t o = 0; o < item.to.size(); ++o) pass.to.push_back(param(item.to[o], own ? item.out[o] : out[o], true));
     prepare(t, k, pass, std::min<int64_t>(t.max_local, 256));
     passes.push_back(std::move(pass));
   }
   if (passes.empty()) return {};
-  return {{launch(t, std::move(k), code, std::move(passes), true, std::move(buffers))}, {}};
+  return {{launch(t, std::move(k), std::move(passes), true, std::move(buffers))}, {}};
 }
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "core/base/rounding.h"
 #include "core/base/status.h"
+#include "kernels/codegen/expression.h"
 #include "kernels/codegen/texts.h"
 
 namespace tutti::codegen {
@@ -210,6 +211,28 @@ bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std
   std::string value = bias ? fmt::format("(v) + bias({})", column) : "(v)";
   set(fmt::format("EPILOGUE({})", arguments), fmt::format(fmt::runtime(relu ? "max_({}, 0.0f)" : "({})"), value));
   return bias;
+}
+
+void Kernel::drop_kept() {
+  std::erase_if(params, [](const Param& p) { return p.name == "kept"; });
+  std::erase_if(values, [](const auto& v) { return v.first.starts_with("KEPT("); });
+  for (size_t at; (at = body.find("KEPT(")) != std::string::npos;) {
+    const size_t line = body.rfind('\n', at) + 1;
+    body.erase(line, body.find('\n', at) + 1 - line);
+  }
+}
+
+void Kernel::set_activation(const Target& target, std::span<const TuttiInstr> code, Element type, bool keep) {
+  for (auto& [name, value] : values) {
+    if (!name.starts_with("EPILOGUE(")) continue;
+    const std::string sum = decode(type, encode(type, value));
+    value = fmt::format("activation_({})", sum);
+    if (keep) set("KEPT(" + name.substr(name.find('(') + 1), sum);
+    break;
+  }
+  if (!keep) drop_kept();
+  Statements s = statements(target, code, {{"x"}}, 1, false);
+  functions += fmt::format("FN float activation_(float x) {{\n{}  return {};\n}}\n", s.text, s.results[0][0]);
 }
 
 void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {

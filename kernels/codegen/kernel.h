@@ -113,8 +113,12 @@ struct Kernel {
   /// Whether the text uses the value.
   bool takes(const std::string& name) const;
   /// Sets EPILOGUE(arguments), a function of v: adds `bias` at `column` and applies max(·, 0), each if requested;
-  /// without a bias the bias parameter is removed. Returns whether there is an epilogue.
+  /// without a bias the bias parameter is removed. Returns whether there is a bias.
   bool set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column);
+  /// After it: also applies an expression of one input and one result to the sum, rounded to `type`. Lines with
+  /// KEPT(arguments), that sum, store it in the parameter `kept`; if not `keep`, or not called, these are removed.
+  void set_activation(const Target& target, std::span<const TuttiInstr> code, Element type, bool keep);
+  void drop_kept();
   /// Reads an f32 parameter of at most `elements` elements through a texel buffer if the target prefers that.
   void read_as_texels(const Target& target, const std::string& name, int64_t elements);
 };

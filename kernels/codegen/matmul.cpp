@@ -40,11 +40,20 @@ Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough,
 void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel k, std::vector<int> first,
                     int64_t groups) {
   bool whole = r.parts == 1;
-  int y = r.bias ? 3 : 2, partial = y + 1 + static_cast<int>(list.scratch_bytes.size());
+  int y = r.bias ? 3 : 2, kept = y + 1;
+  int partial = y + 1 + (r.keep ? 1 : 0) + static_cast<int>(list.scratch_bytes.size());
+  auto activate = [&](Kernel& kernel, bool last) {
+    if (last && !r.activation.empty())
+      kernel.set_activation(t, r.activation, element_of(r.dtype), r.keep);
+    else
+      kernel.drop_kept();
+  };
   auto elements = static_cast<uint64_t>(r.total * r.parts);
   k.elements = std::max(k.elements, elements);
   if (k.set_epilogue(r.bias && whole, r.relu && whole, r.arguments, r.column)) first.push_back(2);
+  activate(k, whole);
   first.push_back(whole ? y : partial);
+  if (whole && r.keep) first.push_back(kept);
   list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
   if (whole) return;
   list.scratch_bytes.push_back(elements * 4);
@@ -55,7 +64,9 @@ void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel 
   f.elements = elements;
   std::vector<int> buffers = {partial};
   if (f.set_epilogue(r.bias, r.relu, "v,e", r.column_of_e)) buffers.push_back(2);
+  activate(f, true);
   buffers.push_back(y);
+  if (r.keep) buffers.push_back(kept);
   list.launches.push_back(dispatch_items(t, std::move(f), r.total, std::move(buffers)));
 }
 
@@ -68,6 +79,8 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
                          static_cast<uint64_t>(reach(p.batch, p.b_batch, p.k * p.n))});
   Results r{p.dtype, batches * p.m * p.n, parts.count, p.bias, p.relu, "v,i,j", turned ? "i" : "j"};
   r.column_of_e = fmt::format("(e) % {}", p.n);
+  r.activation = p.activation;
+  r.keep = p.keep;
   launch_results(t, list, r, std::move(k), std::move(first), groups * parts.count);
 }
 
@@ -80,7 +93,7 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   if (total == 0) return list;
   if (std::max({p.m, p.n, p.k}) > 0x7fffff00)
     throw Error(Code::declined, "matrix dimensions of 2^31 or more are not supported");
-  if (t.cpu_like && p.m * p.n >= 64 && p.k >= 4) {
+  if (t.cpu_like && p.activation.empty() && p.m * p.n >= 64 && p.k >= 4) {
     if (t.language->float16()) return matmul_panels(t, p);
     if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);
   }

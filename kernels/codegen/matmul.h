@@ -24,6 +24,8 @@ struct Results {
   std::string column;          ///< index into the bias, as an expression of these arguments
   std::string column_of_e;     ///< the same as an expression of result index e
   std::string y_of_e = "(e)";  ///< index in y of result e
+  std::vector<TuttiInstr> activation = {};
+  bool keep = false;  ///< see Matmul
 };
 /// Adds the launch of a product's kernel with the buffers `first`, the bias if used, and y (after the operands). With
 /// several parts: writes to scratch and adds a kernel that sums the parts and applies the epilogue.

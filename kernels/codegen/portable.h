@@ -65,9 +65,12 @@ LaunchList elementwise(const Target&, std::span<const TuttiInstr> code, const Sh
 struct BatchItem {
   Shape dims;
   std::vector<Operand> in;
-  std::vector<int> from, to;  ///< buffers of the inputs and the results
+  std::vector<int> from, to;          ///< buffers of the inputs and the results
+  std::vector<TuttiInstr> code = {};  ///< instead of the common expression, if not empty,
+  std::vector<DType> out = {};        ///< with results of these types
 };
-/// The same expression over several tensors in one launch: for the many small tensors of an optimizer.
+/// An expression over several tensors in one launch: for the many small tensors of an optimizer. An item may have an
+/// expression of its own.
 LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const BatchItem> pieces,
                              std::span<const DType> out, bool exact);
 
@@ -169,8 +172,12 @@ struct Matmul {
   Shape batch = {};                  ///< of y
   Shape a_batch = {}, b_batch = {};  ///< batch strides of a and b in elements (0: broadcast)
   bool bias = false, relu = false;   ///< bias is input 2, of `dtype`
+  /// Applied last: an expression of one input and one result of `dtype`; empty: none. On CPUs it takes the
+  /// kernel for small products.
+  std::vector<TuttiInstr> activation = {};
+  bool keep = false;  ///< the activation's input is the second result
 };
-/// Inputs a, b[, bias].
+/// Inputs a, b[, bias]; results y[, input of the activation].
 LaunchList matmul(const Target&, const Matmul& shape);
 
 /// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels /

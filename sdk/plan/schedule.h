@@ -17,10 +17,11 @@ namespace tutti::sdk {
 
 /// Nodes after a product that can be fused into it; NONE: none.
 struct PostOps {
-  uint32_t bias = TUTTI_NONE;    ///< the value of the bias
-  uint32_t add = TUTTI_NONE;     ///< the node that adds it
-  uint32_t relu = TUTTI_NONE;    ///< the node of the relu or limits
-  uint32_t result = TUTTI_NONE;  ///< the final value
+  uint32_t bias = TUTTI_NONE;           ///< the value of the bias
+  uint32_t add = TUTTI_NONE;            ///< the node that adds it
+  uint32_t relu = TUTTI_NONE;           ///< the node of the relu or limits
+  uint32_t result = TUTTI_NONE;         ///< the final value
+  std::vector<uint32_t> reshapes = {};  ///< the reshapes between them
   size_t size() const { return (add != TUTTI_NONE) + (relu != TUTTI_NONE); }
 };
 
@@ -90,8 +91,11 @@ class Schedule {
   void ensure(uint32_t v);
   /// The bias that the node after `result` adds along an axis (counted from the last), or NONE.
   uint32_t bias_behind(uint32_t result, size_t from_last) const;
-  /// The following nodes that the kernel of node k can fuse.
-  PostOps post_ops_of(uint32_t k, const Capabilities& can) const;
+  /// The following nodes that the kernel of node k can fuse; `through`: also behind reshapes, see behind_reshapes().
+  PostOps post_ops_of(uint32_t k, const Capabilities& can, bool through = false) const;
+  /// The last of the reshapes of v, each the only reader of the one before, that keep its last dimension; or v. Adds
+  /// their nodes to `reshapes`.
+  uint32_t behind_reshapes(uint32_t v, std::vector<uint32_t>& reshapes) const;
   /// Finishes the nodes of these post-ops and updates the kernel's inputs and results.
   void take(const PostOps& post_ops, std::vector<uint32_t>& inputs, std::vector<uint32_t>& results);
   /// The only reader of v, if it is a plain elementwise node (version 1, no flags, one result) of the same type; else

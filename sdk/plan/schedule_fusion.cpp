@@ -74,22 +74,42 @@ uint32_t Schedule::bias_behind(uint32_t result, size_t from_last) const {
   return fits ? bias : TUTTI_NONE;
 }
 
-PostOps Schedule::post_ops_of(uint32_t k, const Capabilities& can) const {
+uint32_t Schedule::behind_reshapes(uint32_t v, std::vector<uint32_t>& reshapes) const {
+  while (readers_[v].size() == 1 && remaining_[v] == 1) {
+    const uint32_t k = readers_[v][0], result = p_.nodes[k].results.empty() ? TUTTI_NONE : p_.nodes[k].results[0];
+    if (result == TUTTI_NONE || done_[k] || reshape_of_[result] != k) break;
+    const Shape &from = p_.type(v).shape, &to = p_.type(result).shape;
+    if (from.empty() || to.empty() || from.back() != to.back()) break;
+    reshapes.push_back(k);
+    v = result;
+  }
+  return v;
+}
+
+PostOps Schedule::post_ops_of(uint32_t k, const Capabilities& can, bool through) const {
   const Node& n = p_.nodes[k];
   PostOps post_ops{.result = n.results[0]};
   auto empty = [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; };
   if (n.results[0] == TUTTI_NONE || (!can.bias && !can.relu && !can.limits)) return post_ops;
   if (std::any_of(n.inputs.begin(), n.inputs.end(), empty)) return post_ops;
-  if (can.bias) post_ops.bias = bias_behind(post_ops.result, n.op == "conv2d" ? 2 : 0);
-  if (post_ops.bias != TUTTI_NONE) {
-    post_ops.add = follower(post_ops.result);
-    post_ops.result = p_.nodes[post_ops.add].results[0];
+  std::vector<uint32_t> between;
+  auto next = [&] {  // the value that the next of these nodes reads
+    between.clear();
+    return through ? behind_reshapes(post_ops.result, between) : post_ops.result;
+  };
+  auto add = [&](uint32_t node) {
+    post_ops.reshapes.insert(post_ops.reshapes.end(), between.begin(), between.end());
+    post_ops.result = p_.nodes[node].results[0];
+    return node;
+  };
+  if (can.bias) {
+    const uint32_t y = next();
+    post_ops.bias = bias_behind(y, n.op == "conv2d" ? 2 : 0);
+    if (post_ops.bias != TUTTI_NONE) post_ops.add = add(follower(y));
   }
-  uint32_t relu = can.relu || can.limits ? follower(post_ops.result) : TUTTI_NONE;
-  if (relu != TUTTI_NONE && (can.limits ? limits_of(p_.nodes[relu]).has_value() : is_relu(p_.nodes[relu]))) {
-    post_ops.relu = relu;
-    post_ops.result = p_.nodes[relu].results[0];
-  }
+  uint32_t relu = can.relu || can.limits ? follower(next()) : TUTTI_NONE;
+  if (relu != TUTTI_NONE && (can.limits ? limits_of(p_.nodes[relu]).has_value() : is_relu(p_.nodes[relu])))
+    post_ops.relu = add(relu);
   return post_ops;
 }
 
@@ -100,6 +120,7 @@ void Schedule::take(const PostOps& post_ops, std::vector<uint32_t>& inputs, std:
     inputs.push_back(post_ops.bias);
   }
   if (post_ops.relu != TUTTI_NONE) finish(post_ops.relu);
+  for (uint32_t k : post_ops.reshapes) finish(k);
   results[0] = post_ops.result;
 }
 

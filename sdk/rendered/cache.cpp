@@ -30,7 +30,15 @@ const RenderedWork& RenderCache::kept(std::string key, F&& make) {
 const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNodeView& view) {
   const Epilogue& e = view.epilogue;
   KeyBytes key = signature(view.program, view.node());
-  key.add('w').add(&entry).add(e.bias).add(e.relu).add(e.gelu).add(e.sum).add(view.in_place);
+  key.add('w')
+      .add(&entry)
+      .add(e.bias)
+      .add(e.relu)
+      .add(e.gelu)
+      .add(e.sum)
+      .add_all(e.activation)
+      .add(e.keep)
+      .add(view.in_place);
   for (const auto& [input, at] : view.views) key.add(input).add_all(at.strides).add(at.offset);
   for (const auto& [result, at] : view.places) key.add('t').add(result).add_all(at.strides).add(at.offset);
   return kept(key.take(), [&] { return entry.make(view); });

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sdk/rendered/planner.h"
 
@@ -20,7 +21,7 @@ std::optional<codegen::LaunchList> Planner::try_make(const RenderEntry& entry, c
 }
 
 bool Planner::takes(const RenderEntry& entry, const RenderNodeView& c, const Epilogue& epilogue) const {
-  if (!entry.can.library) return true;
+  if (!entry.can.library && epilogue.activation.empty()) return true;
   RenderNodeView with = c;
   with.epilogue = epilogue;
   with.tuning_bytes = 0;
@@ -29,7 +30,7 @@ bool Planner::takes(const RenderEntry& entry, const RenderNodeView& c, const Epi
 
 size_t Planner::fuse_epilogue(uint32_t k, const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& inputs,
                               std::vector<uint32_t>& results) {
-  PostOps post_ops = post_ops_of(k, entry.can);
+  PostOps post_ops = post_ops_of(k, entry.can, true);
   // If the ReLU is not fused, its pass adds the bias at no cost.
   Epilogue epilogue{.bias = post_ops.add != TUTTI_NONE, .relu = post_ops.relu != TUTTI_NONE};
   size_t more = post_ops.size();
@@ -39,6 +40,7 @@ size_t Planner::fuse_epilogue(uint32_t k, const RenderEntry& entry, RenderNodeVi
     take(post_ops, inputs, results);
   }
   if (!epilogue.relu && entry.can.gelu && fuse_gelu(entry, c, results)) ++more;
+  if (!epilogue.relu && entry.can.activation && fuse_activation(entry, c, results)) ++more;
   if (more)
     for (uint32_t result : results) leave_home(result);
   if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, p_.nodes[k].op, more));
@@ -46,7 +48,8 @@ size_t Planner::fuse_epilogue(uint32_t k, const RenderEntry& entry, RenderNodeVi
 }
 
 bool Planner::fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results) {
-  uint32_t before = results[0];
+  std::vector<uint32_t> reshapes;
+  uint32_t before = behind_reshapes(results[0], reshapes);
   auto gelu = [&](uint32_t k) {
     const Node& n = p_.nodes[k];
     return !done_[k] && n.version == 1 && n.flags == 0 && n.unknown.empty() && is_tanh_gelu(n) &&
@@ -58,9 +61,35 @@ bool Planner::fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector
   epilogue.gelu = remaining_[before] == 1 ? Gelu::plain : Gelu::keep;
   if (!takes(entry, c, epilogue)) return false;
   c.epilogue = epilogue;
+  for (uint32_t k : reshapes) finish(k);
   finish(*at);
   results[0] = p_.nodes[*at].results[0];
   if (c.epilogue.gelu == Gelu::keep) results.push_back(before);
+  return true;
+}
+
+bool Planner::fuse_activation(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results) {
+  if (traits_.cpu_like) return false;
+  std::vector<uint32_t> reshapes;
+  uint32_t before = behind_reshapes(results[0], reshapes);
+  auto activates = [&](uint32_t k) {
+    const Node& n = p_.nodes[k];
+    if (done_[k] || !n.elementwise() || n.inputs.size() != 1 || n.results.size() != 1) return false;
+    bool plain = n.version == 1 && n.flags == 0 && n.unknown.empty() && batch_end_[k] == k + 1;
+    return plain && n.results[0] != TUTTI_NONE && p_.type(n.results[0]) == p_.type(before) && fuses(k) &&
+           !shares_later({.outputs = n.results, .dims = p_.type(before).shape});
+  };
+  auto at = std::find_if(readers_[before].begin(), readers_[before].end(), activates);
+  if (at == readers_[before].end()) return false;
+  Epilogue epilogue = c.epilogue;
+  epilogue.activation = fuse(p_, std::array{*at}, ExactRounding::by_target, [](uint32_t) { return true; }).code;
+  epilogue.keep = remaining_[before] > 1;
+  if (!takes(entry, c, epilogue)) return false;
+  c.epilogue = epilogue;
+  for (uint32_t k : reshapes) finish(k);
+  finish(*at);
+  results[0] = p_.nodes[*at].results[0];
+  if (epilogue.keep) results.push_back(before);
   return true;
 }
 
@@ -69,7 +98,7 @@ const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum
   RenderNodeView c{p_, product, traits_};
   const RenderChoice& choice = cache_.choice(p_, product);
   if (!choice.entry || !choice.entry->can.operand_sum || !cache_.choice(p_, sum).entry ||
-      post_ops_of(product, choice.entry->can).size() > 0)
+      post_ops_of(product, choice.entry->can, true).size() > 0)
     return nullptr;
   c.epilogue.sum = which;
   c.trial = true;

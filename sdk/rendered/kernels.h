@@ -15,10 +15,12 @@ namespace tutti::sdk {
 
 /// Operations on a product's result before it is stored.
 struct Epilogue {
-  bool bias = false;                  ///< the kernel's next input is added along the last axis
-  bool relu = false;                  ///< then max(x, 0)
-  Gelu gelu = Gelu::none;             ///< or gelu: library only
-  OperandSum sum = OperandSum::none;  ///< second result: library only
+  bool bias = false;                        ///< the kernel's next input is added along the last axis
+  bool relu = false;                        ///< then max(x, 0)
+  Gelu gelu = Gelu::none;                   ///< or gelu: library only
+  OperandSum sum = OperandSum::none;        ///< second result: library only
+  std::vector<TuttiInstr> activation = {};  ///< see codegen::Matmul: not for libraries
+  bool keep = false;
 };
 
 /// The view of a node for entries.

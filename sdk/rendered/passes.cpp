@@ -23,7 +23,8 @@ bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
 
 // PoCL does not vectorize kernels with more branches: with a dozen they are 100 times slower.
 constexpr size_t most_branches = 6;
-constexpr int64_t large = 1 << 15;  // number of elements that justifies a separate launch
+constexpr int64_t large = 1 << 15;    // number of elements that justifies a separate launch
+constexpr uint32_t look_ahead = 512;  // nodes behind a pass that may join its launch
 
 /// Keeps only passes with the first one's shape, so that a model's layers share one kernel; only the first if it is
 /// large.
@@ -53,6 +54,11 @@ void Planner::elementwise(uint32_t k, const char* entry) {
   if (f.outputs.empty() || num_elements(f.dims) == 0) {
     for (uint32_t v : f.outputs) place_result(v, "nothing");
     return;
+  }
+  if (num_elements(f.dims) <= large) {
+    std::vector<std::pair<uint32_t, Fusion>> list = {{k, f}};
+    add_small(list);
+    if (list.size() > 1) return launch_batch(list, describe(entry, k, nodes.size() + list.size() - 2));
   }
   std::string name = describe(entry, k, nodes.size() - 1);
   std::vector<uint32_t> in = memories_of(f.inputs), out;
@@ -160,8 +166,68 @@ bool Planner::batch(uint32_t k, const char* entry) {
   if (list.size() < 2) return false;
   for (auto& [j, f] : list)
     if (j != k) finish(j);
+  add_small(list);
   launch_batch(list, describe(entry, k, list.size() - 1));
   return true;
+}
+
+void Planner::add_small(std::vector<std::pair<uint32_t, Fusion>>& list) {
+  if (traits_.cpu_like) return;
+  std::set<uint32_t> read, homes;  // values, memories
+  size_t written = 0;
+  auto homes_of = [&](const Fusion& f) {
+    std::set<uint32_t> all;
+    for (uint32_t v : f.outputs)
+      if (home_[v] != TUTTI_NONE) all.insert(home_[v]);
+    return all;
+  };
+  auto reads = [&](const Fusion& f, const std::set<uint32_t>& memories) {
+    return std::ranges::any_of(f.inputs, [&](uint32_t v) { return memories.contains(memory_of(v)); });
+  };
+  auto enter = [&](const Fusion& f) {
+    read.insert(f.inputs.begin(), f.inputs.end());
+    written += f.outputs.size();
+    homes.merge(homes_of(f));
+  };
+  for (const auto& [k, f] : list) enter(f);
+  const uint32_t first = list[0].first;
+  const auto end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first + look_ahead);
+  for (uint32_t j = first + 1; j < end; ++j) {
+    if (!runs_small(j)) continue;
+    finish(j);
+    std::vector<uint32_t> nodes = chain(j, traits_.max_arguments, false);
+    Fusion f = fused(nodes);
+    // A state that one of them updates in place is read by no other, neither here nor later.
+    const std::set<uint32_t> own = homes_of(f);
+    bool fits = f.exact == list[0].second.exact && !f.outputs.empty() && !reads(f, homes) && !shares_later(f);
+    fits = fits && std::ranges::all_of(own, [&](uint32_t m) { return is_dead(m); }) &&
+           std::ranges::none_of(list, [&](const auto& other) { return reads(other.second, own); });
+    std::set<uint32_t> all = read;
+    all.insert(f.inputs.begin(), f.inputs.end());
+    if (!fits || all.size() + written + f.outputs.size() > traits_.max_arguments) {
+      for (uint32_t n : nodes) undo(n);
+      continue;
+    }
+    enter(f);
+    list.emplace_back(j, std::move(f));
+  }
+}
+
+bool Planner::shares_later(const Fusion& f) const {
+  auto shares = [&](uint32_t k) {
+    const Shape* shape = result_shape(p_.nodes[k]);
+    if (done_[k] || !shape) return false;
+    return reduce_op(p_.nodes[k].op) || (p_.nodes[k].elementwise() && num_elements(*shape) == num_elements(f.dims));
+  };
+  return std::ranges::any_of(f.outputs, [&](uint32_t v) { return std::ranges::any_of(readers_[v], shares); });
+}
+
+bool Planner::runs_small(uint32_t k) {
+  const Node& n = p_.nodes[k];
+  if (done_[k] || batch_end_[k] != k + 1 || !n.elementwise()) return false;
+  const Shape* shape = result_shape(n);
+  if (!shape || num_elements(*shape) == 0 || num_elements(*shape) > large) return false;
+  return std::ranges::all_of(n.inputs, [&](uint32_t v) { return !held_[v].empty(); }) && fuses(k);
 }
 
 void Planner::launch_batch(const std::vector<std::pair<uint32_t, Fusion>>& list, const std::string& name) {
@@ -179,6 +245,7 @@ void Planner::launch_batch(const std::vector<std::pair<uint32_t, Fusion>>& list,
   std::set<uint32_t> taken;
   for (auto& [j, f] : list) {
     codegen::BatchItem item{f.dims, operands(f), {}, {}};
+    if (!same_code(f, list[0].second, p_)) item.code = f.code, item.out = f.types(p_);
     for (uint32_t v : f.inputs)
       item.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
     std::set<uint32_t> kept = taken;  // inputs of other nodes in the launch must not be overwritten

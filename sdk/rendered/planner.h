@@ -121,7 +121,14 @@ class Planner : Schedule {
   bool same_chains(const std::vector<uint32_t>& nodes, const Fusion& f, const char* entry);
   /// Whether `count` nodes from b on are of the same kind as those from a on, and can run now.
   bool alike(uint32_t a, uint32_t b, uint32_t count);
-  /// Plans the launch of several passes with the same code; each is given with its first node.
+  /// Adds small passes to those of a launch: of nodes that are near and can run now. They are finished. A GPU starts a
+  /// launch in about the time in which it computes them.
+  void add_small(std::vector<std::pair<uint32_t, Fusion>>& list);
+  /// Whether a later pass or row program may compute the pass's nodes along with others.
+  bool shares_later(const Fusion& f) const;
+  /// Whether node k begins a small pass that can run now.
+  bool runs_small(uint32_t k);
+  /// Plans the launch of several passes; each is given with its first node.
   void launch_batch(const std::vector<std::pair<uint32_t, Fusion>>& list, const std::string& name);
   /// Memory for a result of a fused pass.
   uint32_t pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& taken, const std::string& name);
@@ -146,6 +153,9 @@ class Planner : Schedule {
                        std::vector<uint32_t>& results);
   /// Fuses a gelu into a library's product.
   bool fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results);
+  /// Fuses an elementwise node of the result alone into a rendered product, unless a later pass could compute it with
+  /// other nodes. If something else reads the result, it becomes a second result.
+  bool fuse_activation(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results);
   bool sums_operands(const Node& product) const override { return traits_.library && product.op == "matmul"; }
   const char* product_with_sum(uint32_t product, uint32_t sum, OperandSum which) override;
 

@@ -65,6 +65,8 @@ std::vector<Case> attention_cases();
 /// Those with kernels for tensor cores.
 std::vector<Case> tensor_core_attention_cases();
 std::vector<Case> matmul_cases();
+/// Products with an activation, which libraries do not support.
+std::vector<Case> activation_cases();
 std::vector<Case> conv_cases();
 std::vector<Case> pool_cases();
 std::vector<Case> recurrence_cases();

@@ -80,6 +80,26 @@ Case batch(const std::vector<Shape>& shapes, DType t) {
   return c;
 }
 
+/// x * s of a tensor, and beside it -z of i32 in an item with an expression of its own, in one launch.
+Case unlike(const Shape& shape, int64_t size) {
+  Case c{"batch of unlike expressions"};
+  c.relative = 1e-7;
+  const DType f = DType::f32, i = DType::i32;
+  Instructions product, negated;
+  product.out(f, product.add(TUTTI_X_MUL, f, product.in(f, 0), product.in(f, 1)));
+  negated.out(i, negated.add(TUTTI_X_NEG, i, negated.in(i, 0)));
+  std::vector<BatchItem> items = {{shape, {{f, strides_of(shape)}, {f, Shape(shape.size())}}, {0, 1}, {3}},
+                                  {{size}, {{i, {1}}}, {2}, {4}, negated.list, {i}}};
+  c.inputs = {random(f, num_elements(shape), -3, 3, 1), random(f, 1, 1, 2, 2), random(i, size, -100, 100, 3)};
+  c.expected = {{f, {}}, {i, {}}};
+  for (double v : c.inputs[0].at) c.expected[0].at.push_back(round_to(f, v * c.inputs[1].at[0]));
+  for (double v : c.inputs[2].at) c.expected[1].at.push_back(-v);
+  c.make = [list = product.list, items, f](const Target& target) {
+    return elementwise_batch(target, list, items, std::vector<DType>{f}, false);
+  };
+  return c;
+}
+
 /// A step of Adam over tensors of several sizes in one launch; the learning rate is a tensor, as on a device.
 Case adam(const std::vector<int64_t>& sizes, DType gradient) {
   constexpr double b1 = 0.9, b2 = 0.999, epsilon = 1e-8;
@@ -304,6 +324,8 @@ std::vector<Case> elementwise_cases() {
   all.push_back(adam({2055, 24}, DType::bf16));
   for (DType t : {DType::f32, DType::i32, DType::bf16})
     all.push_back(batch({{7}, {64, 33}, {3, 1, 5}, {0, 4}, {10, 512}, {1}}, t));
+  all.push_back(unlike({64, 33}, 1030));
+  all.push_back(unlike({5}, 1));
   return all;
 }
 

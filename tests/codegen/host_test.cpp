@@ -48,6 +48,7 @@ TEST(DialectOnHost, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
 TEST(DialectOnHost, RowProgramsAgreeWithFloat64) { run_all(row_cases()); }
 TEST(DialectOnHost, AttentionAgreesWithFloat64) { run_all(attention_cases()); }
 TEST(DialectOnHost, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
+TEST(DialectOnHost, ActivatedProductsAgreeWithFloat64) { run_all(activation_cases()); }
 TEST(DialectOnHost, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
 TEST(DialectOnHost, PoolsAgreeWithFloat64) { run_all(pool_cases()); }
 TEST(DialectOnHost, RecurrencesAgreeWithFloat64) { run_all(recurrence_cases()); }

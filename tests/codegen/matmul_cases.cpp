@@ -39,6 +39,24 @@ Case product(Matmul p, int64_t a_matrices, int64_t b_matrices) {
   return c;
 }
 
+/// y = s tanh(s) of the sums s = a b + bias, which are kept as a second result or not.
+Case activated(Matmul p, bool keep) {
+  Case c = product(p, 1, 1);
+  c.name += keep ? " activation, kept" : " activation";
+  Instructions code;
+  uint32_t x = code.in(p.dtype, 0);
+  code.out(p.dtype, code.add(TUTTI_X_MUL, p.dtype, x, code.add(TUTTI_X_TANH, p.dtype, x)));
+  p.activation = code.list;
+  p.keep = keep;
+  Array y{p.dtype, {}};
+  for (double s : c.expected[0].at) y.at.push_back(round_to(p.dtype, s * std::tanh(s)));
+  c.expected.insert(c.expected.begin(), y);
+  if (!keep) c.expected.pop_back();
+  c.make = [p](const Target& t) { return matmul(t, p); };
+  c.by_library = {};
+  return c;
+}
+
 }  // namespace
 
 std::vector<Case> matmul_cases() {
@@ -77,6 +95,18 @@ std::vector<Case> matmul_cases() {
       p.bias = false;
       all.push_back(product(p, 1, 1));
     }
+  return all;
+}
+
+std::vector<Case> activation_cases() {
+  std::vector<Case> all;
+  for (bool keep : {false, true})
+    for (DType t : {DType::f32, DType::bf16})
+      for (const Shape& s : std::vector<Shape>{{3, 5, 4}, {130, 70, 70}, {17, 10, 1030}, {128, 10, 1024}}) {
+        Matmul p{t, s[0], s[1], s[2]};
+        p.bias = s[0] != 128;
+        all.push_back(activated(p, keep));
+      }
   return all;
 }
 

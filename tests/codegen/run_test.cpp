@@ -36,6 +36,7 @@ TEST(Dialect, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
 TEST(Dialect, RowProgramsAgreeWithFloat64) { run_all(row_cases()); }
 TEST(Dialect, AttentionAgreesWithFloat64) { run_all(attention_cases()); }
 TEST(Dialect, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
+TEST(Dialect, ActivatedProductsAgreeWithFloat64) { run_all(activation_cases()); }
 TEST(Dialect, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
 TEST(Dialect, PoolsAgreeWithFloat64) { run_all(pool_cases()); }
 TEST(Dialect, RecurrencesAgreeWithFloat64) { run_all(recurrence_cases()); }

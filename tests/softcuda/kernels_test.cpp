@@ -90,6 +90,7 @@ TEST_P(Kernels, AttentionOnTensorCoresAgreesWithFloat64) {
     EXPECT_EQ(launched_.contains(name), nvrtc_ && target().tensor_cores) << name;
 }
 TEST_P(Kernels, ProductsAgreeWithFloat64) { run_all(codegen::cases::matmul_cases(), 24); }
+TEST_P(Kernels, ActivatedProductsAgreeWithFloat64) { run_all(codegen::cases::activation_cases(), 4); }
 TEST_P(Kernels, ConvolutionsAgreeWithFloat64) { run_all(codegen::cases::conv_cases(), 24); }
 TEST_P(Kernels, PoolsAgreeWithFloat64) { run_all(codegen::cases::pool_cases(), 8); }
 TEST_P(Kernels, RecurrencesAgreeWithFloat64) { run_all(codegen::cases::recurrence_cases(), 7); }
