@@ -9,4 +9,7 @@ if(PCRE2_FOUND AND NOT TARGET PCRE2::PCRE2)
   add_library(PCRE2::PCRE2 UNKNOWN IMPORTED)
   set_target_properties(PCRE2::PCRE2 PROPERTIES IMPORTED_LOCATION "${PCRE2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES
                                                                                      "${PCRE2_INCLUDE_DIR}")
+  if(WIN32 AND PCRE2_LIBRARY MATCHES "[^l]\\.a$")  # not an import library
+    set_property(TARGET PCRE2::PCRE2 PROPERTY INTERFACE_COMPILE_DEFINITIONS PCRE2_STATIC)
+  endif()
 endif()

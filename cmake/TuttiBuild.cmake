@@ -19,6 +19,12 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -Wno-restrict -fno-math-errno -ffp-contract=off)
+if(WIN32)
+  # Windows 10, by UTF-16 names alone; without the headers' macros min and max.
+  add_compile_definitions(_WIN32_WINNT=0x0A00 UNICODE NOMINMAX WIN32_LEAN_AND_MEAN)
+  # GCC places 32-byte vectors on the stack where the ABI aligns to 16 bytes alone: the assembler makes their moves unaligned.
+  add_compile_options(-Wa,-mbig-obj,-muse-unaligned-vector-move)
+endif()
 if(TUTTI_SANITIZE)
   add_compile_options(-fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${TUTTI_SANITIZE})
@@ -58,4 +64,7 @@ endif()
 function(tutti_library name)
   add_library(${name} STATIC ${ARGN})
   target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  if(WIN32)
+    target_compile_definitions(${name} PRIVATE TUTTI_BUILDING_ENGINE)  # core/base/export.h
+  endif()
 endfunction()

@@ -1,6 +1,6 @@
 # tutti_add_plugin(NAME SOURCES file… MANIFEST file [LIBS target…])
 #
-# Makes the plugin NAME: the module libtutti_NAME.so of those sources over Tutti::sdk, which exports tutti_plugin alone,
+# Makes the plugin NAME: the module libtutti_NAME.so (Windows: tutti_NAME.dll) of those sources over Tutti::sdk, which exports tutti_plugin alone,
 # and beside it NAME.json, the manifest with @PROJECT_VERSION@ and @TUTTI_PLUGIN_LIBRARY@ filled in. Both lie in
 # TUTTI_PLUGIN_DIR (by default the folder `plugins` of the build tree) and are installed to TUTTI_PLUGIN_INSTALL_DIR
 # (by default lib/tutti/plugins, where the engine looks). The sources see TUTTI_VERSION, the project's version.
@@ -34,14 +34,24 @@ function(tutti_add_plugin name)
   add_library(${target} MODULE ${arg_SOURCES})
   target_compile_definitions(${target} PRIVATE TUTTI_BUILDING_PLUGIN TUTTI_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${target} PRIVATE ${arg_LIBS} Tutti::sdk)
-  set_target_properties(${target} PROPERTIES PREFIX lib SUFFIX .so LIBRARY_OUTPUT_DIRECTORY "${TUTTI_PLUGIN_DIR}"
+  set(prefix lib)
+  set(suffix .so)
+  if(WIN32)
+    set(prefix "")
+    set(suffix .dll)
+  endif()
+  set_target_properties(${target} PROPERTIES PREFIX "${prefix}" SUFFIX ${suffix} LIBRARY_OUTPUT_DIRECTORY "${TUTTI_PLUGIN_DIR}"
                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${exports}")
-  # The script also hides the statics of the archives, which keep their own visibility.
-  target_link_options(${target} PRIVATE "-Wl,--version-script=${exports}")
+  if(WIN32)  # the libraries' own marks stay, but no other library's symbols take their place
+    target_sources(${target} PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/TuttiPlugin.def")
+  else()
+    # The script also hides the statics of the archives, which keep their own visibility.
+    target_link_options(${target} PRIVATE "-Wl,--version-script=${exports}")
+  endif()
   if(NOT TUTTI_SANITIZE)  # the sanitizers' own symbols come from the executable
     target_link_options(${target} PRIVATE -Wl,--no-undefined)
   endif()
-  set(TUTTI_PLUGIN_LIBRARY "lib${target}.so")
+  set(TUTTI_PLUGIN_LIBRARY "${prefix}${target}${suffix}")
   # The engine looks for manifests: one lies beside its library from the build on, never alone.
   set(configured "${CMAKE_CURRENT_BINARY_DIR}/${name}.json")
   configure_file("${manifest}" "${configured}" @ONLY)

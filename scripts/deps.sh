@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 usage() {
   cat <<'TEXT'
 usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--pages] [--fuzz] [--cpu] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu] [--mpi]
-                       [--cross-aarch64] [--packages]
+                       [--cross-aarch64] [--cross-windows] [--packages]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, PCRE2, libpng, libjpeg, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
@@ -32,6 +32,7 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn; 
                                (13 MB) into .deps/mpich, for the standard ABI of MPI 5
   --packages                   also what checks Debian packages (scripts/packages.sh)
   --cross-aarch64              also the compiler and the emulator for Linux on ARM (scripts/platforms.sh)
+  --cross-windows              also mingw-w64 and Wine for Windows on x86-64 (scripts/platforms.sh)
   --cuda                       looks for the headers that the cuda plugin is built from (cuda.h and nvrtc.h of CUDA 12 or 13,
                                cublasLt.h, cudnn.h of cuDNN 9). Installs nvidia-cuda-dev where the system has it in
                                version 12 or newer (Debian 12 has 11.8, too old); cuDNN it never installs. Says
@@ -59,6 +60,7 @@ for arg in "$@"; do
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
     --mpi) extra+=(libopenmpi-dev openmpi-bin); mpi=yes ;;
     --cross-aarch64) extra+=(g++-aarch64-linux-gnu qemu-user mmdebstrap pkg-config) ;;
+    --cross-windows) extra+=(g++-mingw-w64-x86-64-posix libz-mingw-w64-dev wine64 wine googletest) ;;
     --packages) extra+=(dpkg-dev file lintian mmdebstrap) ;;
     --cuda) cuda=yes ;;
     *) echo "deps: unknown option $arg (see scripts/deps.sh --help)" >&2; exit 2 ;;

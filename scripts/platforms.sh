@@ -10,10 +10,12 @@ usage: scripts/platforms.sh [--help] [--build] PLATFORM…
 Builds Tutti for other platforms by a cross compiler and tests it in an emulator. Installs what is missing by apt (as root).
 
   aarch64    Linux on ARM: Debian's cross compiler, qemu-user. The engine, the command, and the plugins cpu, reference and opencl
+  windows    Windows on x86-64: mingw-w64, Wine. In work (docs/PLATFORMS.md): the build of the engine has not been completed yet
   --build    build only
 
-The tree is build/PLATFORM, the headers and libraries of the platform are in .deps/sysroot-PLATFORM. Programs of the platform run as
-any other afterwards. For that the script registers the emulator (binfmt_misc) and links the platform's loader into /lib.
+The tree is build/PLATFORM, the headers and libraries of the platform are in .deps/sysroot-PLATFORM. For aarch64 the
+script registers the emulator (binfmt_misc) and links the platform's loader into /lib: its programs run as any other afterwards. Windows'
+programs run by `wine`, with a folder of their own (build/windows/wine) in the place of ~/.wine.
 TEXT
 }
 
@@ -23,8 +25,8 @@ while [ $# -gt 0 ]; do
   case "$1" in
     -h | --help) usage; exit 0 ;;
     --build) tests=no ;;
-    aarch64) platforms+=("$1") ;;
-    *) echo "platforms: unknown option or platform $1; platforms: aarch64 (see scripts/platforms.sh --help)" >&2; exit 2 ;;
+    aarch64 | windows) platforms+=("$1") ;;
+    *) echo "platforms: unknown option or platform $1; platforms: aarch64, windows (see scripts/platforms.sh --help)" >&2; exit 2 ;;
   esac
   shift
 done
@@ -95,6 +97,55 @@ aarch64() {
   local run=(train dlrm --size tiny --steps 5 --numerics exact --no-eval --quiet) state
   state=$(build/aarch64/bin/tutti "${run[@]}" --device reference | grep '^state')
   LD_LIBRARY_PATH=$PWD/.deps/sysroot-aarch64/usr/lib/aarch64-linux-gnu build/aarch64/bin/tutti "${run[@]}" --device opencl | grep -xF "$state"
+}
+
+# The headers of Debian's packages, and libraries that Debian has no mingw package of, built from its sources: SYSROOT
+windows_sysroot() {
+  local root=$1 work=$1/work source name
+  local headers=(libboost1.74-dev libcli11-dev nlohmann-json3-dev) sources=(fmtlib pcre2)
+  if [ "$(cat "$root/packages.txt" 2>/dev/null)" = "${headers[*]} ${sources[*]}" ]; then return; fi
+  echo "platforms: making the libraries of windows in $root"
+  rm -rf "$root"
+  mkdir -p "$work/lists/partial"
+  (cd "$work" && apt-get download -qq "${headers[@]}" && for name in *.deb; do dpkg-deb -x "$name" "$root"; done)
+  # Sources of the same release, without a change of the system's own lists.
+  local options=(-qq -o Dir::Etc::sourcelist="$work/source.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$work/lists")
+  echo "deb-src http://deb.debian.org/debian $(. /etc/os-release && echo "$VERSION_CODENAME") main" >"$work/source.list"
+  (cd "$work" && apt-get "${options[@]}" update && apt-get "${options[@]}" source --download-only "${sources[@]}" 2>/dev/null)
+  for name in "${sources[@]}"; do
+    mkdir "$work/$name"
+    tar -xf "$(echo "$work/${name}"_*.orig.tar.*)" --strip-components=1 -C "$work/$name"
+  done
+  for source in "$work/fmtlib" "$work/pcre2" /usr/src/googletest; do
+    name=$(basename "$source")
+    cmake -S "$source" -B "$work/build-$name" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/windows.cmake" -DCMAKE_BUILD_TYPE=Release \
+      -DCMAKE_INSTALL_PREFIX="$root/usr" -DFMT_TEST=OFF -DFMT_DOC=OFF -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF
+    cmake --build "$work/build-$name" --target install
+  done >"$root.log" 2>&1 || { tail -n 40 "$root.log" >&2; return 1; }
+  rm -rf "$work"
+  echo "${headers[*]} ${sources[*]}" >"$root/packages.txt"
+}
+
+windows() {
+  scripts/deps.sh --run --cross-windows
+  windows_sysroot "$PWD/.deps/sysroot-windows"
+  local build=build/windows units=(test_os test_base test_geometry test_kernels golden_test) test
+  cmake --preset windows >build/windows.log 2>&1 || { tail -n 40 build/windows.log >&2; return 1; }
+  grep -E 'plugin: on' build/windows.log | sed 's/^-- /platforms: /'
+  cmake --build --preset windows --parallel "$(nproc)" --target tutti tutti_cli tutti_probe tutti_cpu tutti_reference os_child "${units[@]}" \
+    >>build/windows.log 2>&1 || {
+    grep -E -A 12 'FAILED|error:' build/windows.log | tail -n 60 >&2
+    return 1
+  }
+  [ $tests = yes ] || return 0
+  export WINEPREFIX=$PWD/$build/wine WINEDEBUG=-all
+  mkdir -p "$WINEPREFIX"
+  wineboot -i >/dev/null 2>&1
+  for test in "${units[@]}"; do
+    echo "platforms: $test"
+    (cd $build && wine "tests/$test.exe" --gtest_brief=1)
+  done
+  python3 tests/platforms/windows_test.py "$PWD/$build"
 }
 
 mkdir -p build
