@@ -53,7 +53,7 @@ TEST_F(LogDeathTest, ABadLevelIsNamedOnce) {
 }
 
 TEST_F(LogDeathTest, TracedTopicsAreWholeNames) {
-  setenv("TUTTI_TRACE", "x,dispatch", 1);
+  os::set_variable("TUTTI_TRACE", "x,dispatch");
   EXPECT_EXIT(speak(), testing::ExitedWithCode(0), "^tutti warning \\[t\\] c 3\ntutti debug \\[dispatch\\] d\n$");
 }
 
