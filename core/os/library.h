@@ -9,7 +9,11 @@ namespace tutti::os {
 #ifdef _WIN32
 constexpr const char *library_suffix = ".dll", *program_suffix = ".exe";
 constexpr char path_separator = ';';  ///< between the folders of a variable
+/// Flags of the loader: what a library needs is searched in its folder and in the system's
+/// (LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS).
+constexpr unsigned safe_search = 0x1100;
 #else
+constexpr unsigned safe_search = 0;
 constexpr const char *library_suffix = ".so", *program_suffix = "";
 constexpr char path_separator = ':';
 #endif

@@ -1,8 +1,10 @@
 #include "core/runtime/loader.h"
 
+#define BOOST_DLL_USE_STD_FS
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/dll/shared_library.hpp>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -24,7 +26,8 @@ struct Started {
 };
 struct Loaded {
   std::mutex mutex;
-  std::map<const TuttiPlugin*, Started> started;  // by the plugin's own table; libraries are never closed
+  std::vector<std::unique_ptr<boost::dll::shared_library>> libraries;  // never destroyed: that would unload them
+  std::map<const TuttiPlugin*, Started> started;                       // by the plugin's own table
   std::vector<const TuttiPlugin*> running;
 };
 Loaded& loaded() {
@@ -44,15 +47,19 @@ void shut_one_down() {
   guarded(error, [&](TuttiError*) { return table->shutdown(), TUTTI_OK; });
 }
 
-TuttiNegotiate entry_of(const Manifest& m) {
+TuttiNegotiate entry_of(const Manifest& m, boost::dll::shared_library& library) {
+  namespace dll = boost::dll;
   if (std::string why = os::damage_of(m.library); !why.empty())
     throw invalid(fmt::format("library {} cannot be loaded: {}", m.library.string(), why), "install the plugin again");
-  std::string why;
-  os::Library library = os::open_library(m.library.string(), why);
-  if (!library) throw invalid(fmt::format("library {} cannot be loaded: {}", m.library.string(), why));
-  void* entry = os::symbol_of(library, "tutti_plugin");
-  if (!entry) throw invalid(fmt::format("library {} does not export the symbol tutti_plugin", m.library.string()));
-  return reinterpret_cast<TuttiNegotiate>(entry);
+  try {
+    library.load(m.library, static_cast<dll::load_mode::type>(os::safe_search) | dll::load_mode::rtld_now |
+                                dll::load_mode::rtld_local);
+  } catch (const std::exception& e) {  // its text, unlike the error code, contains the loader's reason
+    throw invalid(fmt::format("library {} cannot be loaded: {}", m.library.string(), e.what()));
+  }
+  if (!library.has("tutti_plugin"))
+    throw invalid(fmt::format("library {} does not export the symbol tutti_plugin", m.library.string()));
+  return &library.get<const TuttiPlugin*(uint32_t, uint32_t, uint32_t*)>("tutti_plugin");
 }
 
 const TuttiPlugin* negotiate(const Manifest& m, TuttiNegotiate entry) {
@@ -100,7 +107,8 @@ std::atomic<int>& open_sessions() {
 const TuttiPlugin* load_plugin(const Manifest& m) {
   auto& all = loaded();
   std::lock_guard lock(all.mutex);
-  const TuttiPlugin* own = negotiate(m, entry_of(m));
+  auto& library = *all.libraries.emplace_back(std::make_unique<boost::dll::shared_library>());
+  const TuttiPlugin* own = negotiate(m, entry_of(m, library));
   auto [it, fresh] = all.started.try_emplace(own);
   auto& [table, problem] = it->second;
   TuttiPlugin& started = table;  // clang 14: lambdas cannot capture structured bindings
