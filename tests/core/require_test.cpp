@@ -36,7 +36,7 @@ class Require : public testing::Test {
 };
 
 TEST_F(Require, NamedPluginsMayNotBeMissing) {
-  setenv("TUTTI_REQUIRE", "onednn,opencl", 1);
+  os::set_variable("TUTTI_REQUIRE", "onednn,opencl");
   EXPECT_EQ(required_plugins(), (std::vector<std::string>{"onednn", "opencl"}));
   EXPECT_EQ(outcome("onednn"), testing::TestPartResult::kFatalFailure);
   EXPECT_EQ(outcome("opencl"), testing::TestPartResult::kFatalFailure);
