@@ -59,15 +59,15 @@ struct NcclApi {
   NcclResult (*ncclAllReduce)(const void*, void*, size_t, NcclType, NcclOperation, NcclComm, CUstream) = nullptr;
   NcclResult (*ncclBroadcast)(const void*, void*, size_t, NcclType, int root, NcclComm, CUstream) = nullptr;
 };
-#define TUTTI_NCCL_FUNCTIONS(X)                                                                        \
-  X(ncclGetVersion)                                                                                    \
-  X(ncclGetUniqueId)                                                                                   \
-  X(ncclCommInitRank)                                                                                  \
-  X(ncclCommFinalize)                                                                                  \
-  X(ncclCommDestroy)                                                                                   \
-  X(ncclCommAbort)                                                                                     \
-  X(ncclCommGetAsyncError) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) \
-      X(ncclAllReduce) X(ncclBroadcast)
+#define TUTTI_NCCL_FUNCTIONS(X) \
+  X(ncclGetVersion)             \
+  X(ncclGetUniqueId)            \
+  X(ncclCommInitRank)           \
+  X(ncclCommFinalize)           \
+  X(ncclCommDestroy)            \
+  X(ncclCommAbort)              \
+  X(ncclCommGetAsyncError)      \
+  X(ncclGetErrorString) X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce) X(ncclBroadcast)
 
 /// An opened NCCL.
 struct Nccl {
