@@ -306,9 +306,8 @@ TEST(RenderedPlan, AnOldValueReadThroughAReshapeIsNotOverwritten) {
     traits.cpu_like = cpu;
     RenderedPlan p = plan(raw, traits);
     ASSERT_EQ(p.launches.size(), cpu ? 3u : 2u);  // on a GPU both passes share a launch
-    const std::vector<uint32_t>& first = p.launches[0].buffers;
-    ASSERT_EQ(first.size(), cpu ? 2u : 3u);
-    for (size_t b = 1; b < first.size(); ++b) EXPECT_NE(p.memories[first[b]].state, "x");
+    const std::vector<uint32_t>& first = p.launches[0].buffers;  // what is written comes last
+    for (size_t b = first.size() - (cpu ? 1 : 2); b < first.size(); ++b) EXPECT_NE(p.memories[first[b]].state, "x");
     EXPECT_TRUE(p.launches.back().copy);
   }
 }
