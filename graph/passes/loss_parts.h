@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-/// The rule: logits [rows, classes] of more elements than this are never stored as a whole (512 MiB in f32).
-constexpr int64_t most_logits = int64_t{1} << 27;
+/// The rule: logits [rows, classes] of more elements than this are never stored as a whole (1 GiB in f32).
+constexpr int64_t most_logits = int64_t{1} << 28;
 
 /// The same step, or evaluation, except that a cross entropy (or log_softmax, or logsumexp) over the classes of logits
 /// [rows, classes] with more than `most` elements is computed in parts, if a product makes the logits. All rows of a

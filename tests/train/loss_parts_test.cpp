@@ -240,7 +240,7 @@ TEST(LossParts, ThisIsTheRule) {
   auto printed = [&](int64_t most) { return program(c, most).nodes().size(); };
   EXPECT_EQ(printed(c.rows * c.classes), printed(all));
   EXPECT_NE(printed(c.rows * c.classes - 1), printed(all));
-  EXPECT_EQ(TrainerOptions().most_logits, int64_t{1} << 27);
+  EXPECT_EQ(TrainerOptions().most_logits, int64_t{1} << 28);
 }
 
 }  // namespace
