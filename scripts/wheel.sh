@@ -77,7 +77,8 @@ build_wheel() {  # PYTHON: a wheel for it, in $output
     settings=("-Cbuild-dir=$build_dir" "-Ccmake.define.TUTTI_TESTS=${tests:-OFF}")
     cp "$build_dir/CMakeCache.txt" "$build_dir/CMakeCache.before"
   fi
-  "$env/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel-raw \
+  # The names of the other builds, so that ccache knows what it compiles.
+  CC=${CC:-cc} CXX=${CXX:-c++} "$env/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel-raw \
     ${settings[@]+"${settings[@]}"} .
   restore
   PATH="$env/bin:$PATH" "$env/bin/auditwheel" repair --plat manylinux_2_36_x86_64 --exclude 'libmpi.so.*' --exclude 'libmpi_abi.so.*' -w "$output" build/wheel-raw/*.whl \
