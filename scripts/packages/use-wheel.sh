@@ -10,6 +10,8 @@ env/bin/tutti devices
 env/bin/tutti train mlp --data synthetic:1x28x28:10 --steps 50 --checkpoint mlp.safetensors
 env/bin/tutti eval mlp.safetensors --data synthetic:1x28x28:10 --device reference
 env/bin/python /wheels/use-wheel.py
-# A PyTorch module, where a PyTorch for this Python lies in /host.
-[ ! -d /host/torch ] || PYTHONPATH=/host env/bin/python /wheels/use-wheel.py torch
+# A PyTorch module, where a PyTorch for this Python lies in /host. Ubuntu 22.04 has a prerelease of 3.11, which PyTorch does not support.
+if [ -d /host/torch ] && env/bin/python -c 'import sys; sys.exit(sys.version_info.releaselevel != "final")'; then
+  PYTHONPATH=/host env/bin/python /wheels/use-wheel.py torch
+fi
 echo "wheel: $(. /etc/os-release && echo "$PRETTY_NAME"), $1: trained after $(($(date +%s) - start)) s"
