@@ -12,7 +12,7 @@ libraries that a bare Linux lacks, and gives it the tag manylinux_2_36 (glibc 2.
 A Python >= 3.12 makes one wheel for itself and all later ones (abi3). Two builds of one commit give the same bytes.
 
   --output DIR    where the wheels go, seen from the repository's root (default: dist)
-  --python PATH   a Python of version 3.11 or newer (default: python3, and the newest of python3.12 … 3.14 that is here, also of pyenv)
+  --python PATH   a Python of version 3.11 or newer (default: python3, and the newest of python3.12 … 3.14 that is here)
   --build-dir DIR build for python3 in this configured tree, such as build/release, and leave its settings as they were: quick
                   where it is built already (default: build/wheel)
   --no-build      take the wheels of --output as they are
@@ -37,7 +37,7 @@ done
 find_pythons() {  # python3, and the newest of those that share a wheel
   local newer
   pythons=(python3)
-  for newer in python3.14 python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-4].*/bin/python; do
+  for newer in python3.14 python3.13 python3.12; do
     if "$newer" -c 'import venv, ensurepip' 2>/dev/null; then
       pythons+=("$newer")
       return
