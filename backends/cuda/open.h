@@ -11,12 +11,12 @@
 
 namespace tutti::cuda {
 
-/// The library folders of NVIDIA's PyPI packages (site-packages/nvidia/PART/lib), sorted, if `plugin` is the path of a plugin
-/// in a wheel that is installed beside them.
+/// The library folders of NVIDIA's PyPI packages (site-packages/nvidia/PART/lib), sorted, if `plugin` is the path of a
+/// plugin in a wheel that is installed beside them.
 std::vector<std::string> wheel_folders(const std::filesystem::path& plugin);
 
-/// Candidate paths of libNAME.so, ordered by the given major versions: the loader's path, NVIDIA's PyPI packages beside the
-/// installed wheel, then the folders of CUDA toolkits; last, without a version.
+/// Candidate paths of libNAME.so, ordered by the given major versions: the loader's path, NVIDIA's PyPI packages beside
+/// the installed wheel, then the folders of CUDA toolkits; last, without a version.
 std::vector<std::string> library_names(const std::string& name, const std::vector<std::string>& majors);
 
 /// Opens the first library possible (never closed, like all libraries of a plugin); else returns null and sets `why` to

@@ -11,8 +11,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "kernels/codegen/kernel.h"
 #include "backends/cuda/open.h"
+#include "kernels/codegen/kernel.h"
 #include "kernels/codegen/portable.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/support/error_of.h"
@@ -28,7 +28,8 @@ using testing::HasSubstr;
 // `pip install` puts NVIDIA's libraries into site-packages/nvidia/PART/lib.
 TEST(CudaOpen, LibrariesOfPyPIBesideAWheel) {
   test::Folder site;
-  for (const char* part : {"nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/cudnn/include", "nvidia/headers_only", "tutti/lib/tutti/plugins"})
+  for (const char* part : {"nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/cudnn/include", "nvidia/headers_only",
+                           "tutti/lib/tutti/plugins"})
     std::filesystem::create_directories(site / part);
   EXPECT_THAT(wheel_folders(site / "tutti/lib/tutti/plugins/libtutti_cuda.so"),
               testing::ElementsAre(site / "nvidia/cu13/lib", site / "nvidia/cudnn/lib"));
