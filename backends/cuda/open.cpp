@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "core/os/library.h"
+
 namespace tutti::cuda {
 namespace fs = std::filesystem;
 
@@ -20,11 +22,6 @@ std::vector<std::string> wheel_folders(const fs::path& plugin) {
   return folders;
 }
 
-static fs::path file_of(const void* function) {
-  Dl_info info = {};
-  return dladdr(function, &info) && info.dli_fname ? fs::path(info.dli_fname) : fs::path();
-}
-
 std::vector<std::string> library_names(const std::string& name, const std::vector<std::string>& majors) {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -32,7 +29,7 @@ std::vector<std::string> library_names(const std::string& name, const std::vecto
   folders.push_back("/usr/local/cuda");
   for (const char* toolkit : {"13", "12"}) folders.push_back(fmt::format("/usr/local/cuda-{}", toolkit));
   std::vector<std::string> names;
-  const std::vector<std::string> wheels = wheel_folders(file_of(reinterpret_cast<const void*>(&library_names)));
+  const std::vector<std::string> wheels = wheel_folders(os::library_of(reinterpret_cast<const void*>(&library_names)));
   auto add = [&](const std::string& file) {
     names.push_back(file);
     for (const std::string& folder : wheels) names.push_back(fmt::format("{}/{}", folder, file));
@@ -54,7 +51,7 @@ void* open_first(const std::vector<std::string>& names, std::string& why) {
 }
 
 void open_beside(void* function, const std::string& name) {
-  if (fs::path path = file_of(function); path.has_parent_path())
+  if (fs::path path = os::library_of(function); path.has_parent_path())
     dlopen((path.parent_path() / name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
