@@ -8,10 +8,9 @@
 namespace tutti::kernels {
 namespace {
 
-// Several scheduler time slices; with a shorter window, an occasional kernel thread of one millisecond would count as a
-// crowd.
-constexpr int64_t window = 16'000'000;
-constexpr int64_t tolerated = 10;  // tolerates a loss of 1 / 10
+// Several time slices of the scheduler, which are up to 10 ms long.
+constexpr int64_t window = 50'000'000;
+constexpr int64_t tolerated = 5;  // tolerates a loss of 1 / 5
 
 }  // namespace
 
@@ -20,8 +19,10 @@ int64_t now_ns() {
       .count();
 }
 
-void Crowd::note(int64_t now, int64_t wanted, int64_t lost) {
-  if (crowded() || lost * tolerated <= wanted) return;
+void Crowd::note(int64_t now, int64_t wanted, int64_t lost, int64_t preempted) {
+  // A daemon that runs for a moment takes one time slice. Without any, the time may be lost to another virtual machine,
+  // and sleeping would not help.
+  if (crowded() || lost * tolerated <= wanted || preempted < 2) return;
   int64_t pause = pause_.load();
   // Quiet for longer than the last pause: this is different load, so start with the shortest pause.
   if (now - quiet_since_.load() > std::max(pause, shortest_pause)) pause = shortest_pause;
@@ -64,9 +65,8 @@ void Meter::check(int64_t now, Crowd& crowd) {
   if (!counts_ || sum_.at + now - since_.at - slept_ < window) return;
   add(now);
   int64_t wanted = sum_.at - slept_;
-  // Ignores periods with other waits (files, locks), in which the thread wanted no CPU. Without preemption the time may
-  // be lost to another virtual machine, and sleeping would not help.
-  if (sum_.waits <= sleeps_ && sum_.preempted > 0) crowd.note(now, wanted, wanted - sum_.cpu);
+  // Ignores periods with other waits (files, locks), in which the thread wanted no CPU.
+  if (sum_.waits <= sleeps_) crowd.note(now, wanted, wanted - sum_.cpu, sum_.preempted);
   sum_ = {};
   slept_ = sleeps_ = 0;
 }

@@ -8,16 +8,16 @@ namespace tutti::kernels {
 /// The clock for all waits, in nanoseconds.
 int64_t now_ns();
 
-/// Tracks the CPU time that threads lose to other work. If it exceeds a tenth of the time that they want, the machine
-/// is crowded: waiting threads sleep and threads are not bound to CPUs. After a pause the machine counts as quiet
+/// Tracks the CPU time that threads lose to other work. If it exceeds a fifth of the time that they want, the machine
+/// is crowded: waiting threads soon sleep, and threads are not bound to CPUs. After a pause the machine counts as quiet
 /// again; each time it is crowded again soon, the next pause doubles. Thread-safe.
 class Crowd {
  public:
   static constexpr int64_t shortest_pause = 250'000'000, longest_pause = 4'000'000'000;
 
   bool crowded() const { return until_.load(std::memory_order_relaxed) != 0; }
-  /// Records that a thread wanted a CPU for `wanted` ns and had none for `lost` ns.
-  void note(int64_t now, int64_t wanted, int64_t lost);
+  /// Records that a thread wanted a CPU for `wanted` ns and had none for `lost` ns, taken from it `preempted` times.
+  void note(int64_t now, int64_t wanted, int64_t lost, int64_t preempted);
   /// Ends the pause if it has expired.
   void look(int64_t now);
 

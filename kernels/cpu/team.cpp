@@ -25,8 +25,8 @@
 namespace tutti::kernels {
 namespace {
 
-/// Nanoseconds that a thread spins for work on a quiet machine; much longer than a wake-up.
-constexpr int64_t quiet_spin = 2'000'000;
+/// Nanoseconds that a thread spins for work: on a quiet machine much longer than a wake-up, else about as long as one.
+constexpr int64_t quiet_spin = 2'000'000, crowded_spin = 50'000;
 
 /// An environment variable in lower case; "" if it is not set.
 std::string setting(const char* name) {
@@ -76,7 +76,7 @@ template <class Done>
 bool spin_until(bool may_spin, Done done) {
   if (done()) return true;
   if (policy().passive || !may_spin) return false;
-  for (int64_t begin = 0; policy().active || !crowd.crowded();) {
+  for (int64_t begin = 0;;) {
     for (int i = 0; i < 64; ++i) {
       relax();
       if (done()) return true;
@@ -84,9 +84,8 @@ bool spin_until(bool may_spin, Done done) {
     int64_t now = now_ns();
     if (begin == 0) begin = now;
     meter.check(now, crowd);
-    if (!policy().active && now - begin >= quiet_spin) break;
+    if (!policy().active && now - begin >= (crowd.crowded() ? crowded_spin : quiet_spin)) return done();
   }
-  return done();
 }
 
 int count_allowed(CpuMask& allowed) {

@@ -1,6 +1,6 @@
 // Thread teams for parallel regions. Each thread that starts regions has its own team with the same lifetime. Waiting
-// threads spin for a bounded time, then sleep; on a crowded machine (crowd.h) they sleep at once and are not bound to
-// CPUs.
+// threads spin for a bounded time, then sleep; on a crowded machine (crowd.h) that time is short, and threads are not
+// bound to CPUs.
 #pragma once
 #include <vector>
 

@@ -214,10 +214,12 @@ TEST(Crowd, LossesMakeItCrowdedForLongerEachTime) {
   constexpr int64_t ms = 1'000'000;
   Crowd crowd;
   int64_t now = 5000 * ms;
-  crowd.note(now, 10 * ms, ms / 2);
+  crowd.note(now, 50 * ms, 5 * ms, 9);
+  EXPECT_FALSE(crowd.crowded());
+  crowd.note(now, 16 * ms, 4 * ms, 1);  // a daemon ran for one time slice
   EXPECT_FALSE(crowd.crowded());
   for (int64_t pause = Crowd::shortest_pause; pause <= 2 * Crowd::longest_pause; pause *= 2) {
-    crowd.note(now, 10 * ms, 3 * ms);
+    crowd.note(now, 10 * ms, 3 * ms, 2);
     EXPECT_TRUE(crowd.crowded());
     crowd.look(now + std::min(pause, Crowd::longest_pause) - 1);
     EXPECT_TRUE(crowd.crowded());
@@ -227,7 +229,7 @@ TEST(Crowd, LossesMakeItCrowdedForLongerEachTime) {
     now += 10 * ms;
   }
   now += 2 * Crowd::longest_pause;  // a long quiet time: it begins anew
-  crowd.note(now, 10 * ms, 3 * ms);
+  crowd.note(now, 10 * ms, 3 * ms, 2);
   crowd.look(now + Crowd::shortest_pause);
   EXPECT_FALSE(crowd.crowded());
 }
