@@ -47,6 +47,7 @@ def step_ms(options, name, device):
     def run(steps):
         return tutti(options, "train", name, "--steps", str(steps), "--no-eval", "--quiet", "--device", device)["step_ms_median"]
     try:
+        run(1)  # compiles the kernels
         ms = run(3)
         return ms if ms > 3000 else run(max(3, min(60, int(4000 / ms))))
     except RuntimeError as e:
@@ -84,12 +85,13 @@ def number(ms):
 
 
 def markdown(document):
+    others = f"; steps on other devices than {document['device']} on {document['others_date']}" if "others_date" in document else ""
     lines = ["# The models", "",
              "`tutti train NAME` trains any of these models on default data; `tutti models` lists their other sizes. Each model is one file in",
              "`train/models` and is tested in lockstep with the float64 reference on every device. All but `mlp` and `cnn` have a PyTorch",
              "counterpart with the same parameter names in `bench/peers/zoo`; in float64 the losses of 20 steps, and the weights after them,",
              "agree with it to 1e-9 (`tests/golden/models_test.cpp`). Models missing from the tables were not measured.", "",
-             *textwrap.wrap(f"Made by `scripts/models-table.py` on {document['date']}, in f32. Devices: "
+             *textwrap.wrap(f"Made by `scripts/models-table.py` on {document['date']}, in f32{others}. Devices: "
                             + ", ".join(f"`{d}` ({document['devices'][d]})" for d in [document["device"], *document["others"]]) + ".",
                             128, break_long_words=False, break_on_hyphens=False), "",
              "| model | description | parameters | data, batch size, optimizer | steps | training loss, first → last | test loss; metrics |",
@@ -152,6 +154,7 @@ def main():
     options = parser.parse_args()
     document = json.loads(options.source.read_text()) if options.source else measure(options)
     if options.others:
+        document["others_date"] = datetime.date.today().isoformat()
         for row in document["models"]:
             row["ms_of"] = {d: step_ms(options, row["name"], d) for d in document["others"]}
             print(row["name"], row["ms_of"], flush=True)
