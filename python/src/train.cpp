@@ -359,8 +359,9 @@ void bind_trainer(nb::module_& m) {
           [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options, const Source* set,
              const std::string& name) {
             TrainerOptions o = options_of(options);
+            const bool alone = options.contains("alone");
             new (self) PyTrainer([&] {
-              if (!options.contains("alone")) o.world = world_of_ranks();
+              if (!alone) o.world = world_of_ranks();
               const Device chosen = set && wants_fastest(device)
                                         ? select_fastest({.task = task, .options = o, .set = *set, .name = name})
                                         : select_device(device);
