@@ -15,7 +15,7 @@ namespace {
 /// Sets a hyperparameter. Optimizers without it accept 0.
 void set(Optimizer& optimizer, const std::string& option, const std::string& text) {
   const auto x = text == "true" ? 1 : text == "false" ? 0 : parse_number<double>(text);
-  if (!x || !(*x >= 0)) throw invalid_option(option, text, "must be at least 0");
+  if (!x) throw invalid_option(option, text, "is not a number");
   std::vector<std::string> known;
   for (const Hyperparameter& h : hyperparameters(optimizer)) {
     known.push_back(option_text(h.option));
@@ -24,7 +24,9 @@ void set(Optimizer& optimizer, const std::string& option, const std::string& tex
       *h.flag = *x != 0;
     else
       *h.value = *x;
-    return;
+    if (*x >= 0) return;
+    check(optimizer);  // may know a smaller range
+    throw invalid_option(option, text, "must be at least 0");
   }
   if (*x != 0)
     throw OptionError(invalid(fmt::format("{} is not a hyperparameter of {}", option_text(option), name(optimizer)),
