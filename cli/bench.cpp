@@ -55,7 +55,7 @@ struct BenchCommand {
   std::string models, ops, devices = "all", precisions = "f32", peers, python;
   std::string json, csv, report, history;
   bool list = false, quick = false;
-  bool device_named = false, layers_named = false, batch_named = false, time_named = false, repetitions_named = false;
+  bool device_named = false, time_named = false, repetitions_named = false;
   int repetitions = 10;
   double seconds = 2;
 
@@ -120,8 +120,9 @@ void BenchCommand::check() const {
     throw invalid_option("history", history, "no such folder", "give a folder of `tutti bench --json` files");
   if (!history.empty() && report.empty())
     throw invalid_option("history", "", "has no effect without --report", "add --report FILE");
-  if (batch_named && run.trainer.batch < 1) throw invalid_option("batch", run.trainer.batch, "must be at least 1");
-  if (run.threads < 0) throw invalid_option("threads", run.threads, "must be at least 0");
+  if (run.named("batch") && run.trainer.batch < 1)
+    throw invalid_option("batch", run.trainer.batch, "must be at least 1");
+  parse_threads(run.text("threads"));
   check_targets(targets());
 }
 
@@ -184,13 +185,9 @@ void BenchCommand::check_model_options(const std::vector<std::string>& names) co
           o.name, "",
           fmt::format("has no effect on {}", names.empty() ? "ops" : fmt::format("{}", fmt::join(names, ", "))),
           "omit it, or choose another model");
-  struct Option {
-    const char* name;
-    bool set;
-  };
-  for (const Option& o : {Option{"batch", batch_named}, {"optimizer", !run.optimizer.empty()}})
-    if (o.set && names.empty())
-      throw invalid_option(o.name, "", "has no effect on ops", "omit it, or give models: --models mlp");
+  for (const char* option : {"batch", "optimizer"})
+    if (run.named(option) && names.empty())
+      throw invalid_option(option, "", "has no effect on ops", "omit it, or give models: --models mlp");
 }
 
 std::pair<std::string, std::string> BenchCommand::measured(const std::string& name) const {
@@ -210,15 +207,14 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
     if (!option.applies(model, o.model_values.size)) option.reset(o.model_values);
   const bool layered = model.takes.contains("layers") && !size.fixed;
   if (layered && o.model_values.layers.empty())
-    o.model_values.layers = quick && !layers_named ? "64,32,10" : usual_layers;
-  if (quick && !batch_named) o.trainer.batch = 16;
+    o.model_values.layers = quick && !run.named("layers") ? "64,32,10" : usual_layers;
+  if (quick && !run.named("batch")) o.trainer.batch = 16;
   constexpr double rate =
       1e-6;  // keeps the loss nearly constant: a solved task produces denormal numbers, which slow down every CPU
   if (o.trainer.batch == 0) o.trainer.batch = size.batch;
   int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.trainer.batch);
   o.data = model.synthetic(o.model_options(), samples);
-  o.optimizer = o.optimizer.empty() ? model.optimizer : o.optimizer;
-  o.hyperparameters["lr"] = rate;
+  o.texts.at("lr") = decimal(rate);
   o.validate();
   std::shared_ptr<const data::Source> set = o.read_data().train;
   TrainerOptions options = o.trainer_options();
@@ -231,7 +227,7 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
                          {"context", o.model_values.context},
                          {"layers", o.model_values.layers.empty() ? usual_layers : o.model_values.layers},
                          {"batch", o.trainer.batch},
-                         {"optimizer", o.optimizer},
+                         {"optimizer", o.text("optimizer")},
                          {"lr", rate},
                          {"samples", samples},
                          {"dropout", o.model_values.net.dropout},
@@ -240,7 +236,7 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   if (o.model_values.net.activation != nn::NetOptions().activation) detail += o.model_values.net.activation + ", ";
   if (o.model_values.net.dropout > 0) detail += fmt::format("dropout {}, ", o.model_values.net.dropout);
   if (o.model_values.context > 0) detail += fmt::format("{} tokens, ", o.model_values.context);
-  if (!run.optimizer.empty()) detail += run.optimizer + ", ";
+  if (run.named("optimizer")) detail += run.text("optimizer") + ", ";
   return {.name = o.model,
           .detail = fmt::format("{}batch {}", detail, o.trainer.batch),
           .task = std::move(task),
@@ -258,7 +254,7 @@ void BenchCommand::add_peer(const std::string& peer, std::vector<std::unique_ptr
                                  : named && *named ? named
                                                    : "python3",
                        .script = (bin / TUTTI_BENCH_SCRIPTS / "peer_rounds.py").lexically_normal().string(),
-                       .threads = run.threads > 0 ? run.threads : bench::this_machine().cores,
+                       .threads = run.threads() > 0 ? run.threads() : bench::this_machine().cores,
                        .cuda = std::ranges::any_of(lanes, [](auto& l) { return l->info().id.starts_with("cuda:"); })};
   try {
     print_err("starting {} ({})\n", peer, o.python);
@@ -360,7 +356,7 @@ int BenchCommand::operator()() {
                        .measurements = {},
                        .notes = {}};
   std::vector<std::unique_ptr<bench::Lane>> lanes;
-  for (const Device& d : chosen_devices()) lanes.push_back(bench::device_lane(d, run.threads));
+  for (const Device& d : chosen_devices()) lanes.push_back(bench::device_lane(d, run.threads()));
   for (const std::string& peer : split(peers, ',')) add_peer(peer, lanes, result);
   std::vector<bench::Lane*> all;
   for (const auto& lane : lanes) {
@@ -415,19 +411,16 @@ void add_bench(CLI::App& app, Action& action) {
   sub->add_option("--ops", c.ops,
                   "Ops to measure: OP or OP:SHAPE (matmul:512x2048x2048), as --list shows them; all or none")
       ->group("Cases");
-  for (const ModelOption& option : model_options())  // sizes are part of --models; the others do not change the speed
-    if (std::set<std::string_view>{"layers", "activation", "dropout", "context"}.contains(option.name))
-      c.run.add_model_option(*sub, option)->group("Cases");
-  CLI::Option* layers = sub->get_option("--layers");
-  CLI::Option* batch = sub->add_option("--batch", c.run.trainer.batch, "Batch size of the models")->group("Cases");
-  sub->add_option("--optimizer", c.run.optimizer, "Optimizer of the models (default: each model's own)")
-      ->group("Cases");
+  for (const char* option : {"layers", "activation", "dropout", "context", "batch", "optimizer"})
+    c.run.add(*sub, option)->group("Cases");
+  sub->get_option("--batch")->description("Batch size of the models");
+  sub->get_option("--optimizer")->description("Optimizer of the models (default: each model's own)");
   sub->add_option(
          "--precision", c.precisions,
          "f32, tf32, bf16, f16, separated by commas; results are compared only with others of the same precision")
       ->group("Cases");
   CLI::Option* device = sub->add_option("--device", c.devices, devices_help)->group("Where");
-  sub->add_option("--threads", c.run.threads, "CPU threads (0: chosen by the plugin)")->group("Where");
+  c.run.add(*sub, "threads")->group("Where");
   sub->add_option("--peer", c.peers, "Also measure the same cases in torch, jax or tinygrad (separated by commas)")
       ->group("Where");
   sub->add_option("--python", c.python, "Python interpreter for --peer (default: TUTTI_PYTHON, else python3)")
@@ -448,10 +441,8 @@ void add_bench(CLI::App& app, Action& action) {
       ->group("Output");
   sub->add_flag("--list", c.list, "List the models, the ops and the meaning of their shapes")->group("Output");
   sub->footer("Example: tutti bench --models mlp,cnn --device all --peer torch --report bench.html");
-  sub->callback([&action, device, layers, batch, repetitions, time] {
+  sub->callback([&action, device, repetitions, time] {
     c.device_named = !device->empty();
-    c.layers_named = !layers->empty();
-    c.batch_named = !batch->empty();
     c.repetitions_named = !repetitions->empty();
     c.time_named = !time->empty();
     action = [] { return c(); };

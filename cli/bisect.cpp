@@ -203,7 +203,7 @@ struct BisectCommand {
   /// Checks in advance what would fail after the run.
   void validate() {
     run.validate();
-    if (run.steps < 1) throw invalid_option("steps", run.steps, "must be at least 1");
+    if (run.settings.steps < 1) throw invalid_option("steps", run.settings.steps, "must be at least 1");
     if (std::string weights = run.weights_file(); !weights.empty() && !weights.ends_with(".gguf"))
       throw invalid_option("init", weights, "has no effect on `tutti bisect`, which uses random weights", "omit it");
     if (parse_precision(run.text("precision")) == Precision::tf32)
@@ -223,7 +223,7 @@ struct BisectCommand {
     const std::optional<bisect::ExactFinding>& f = r.finding;
     const bool partial = os::interrupted() && !f;
     os::release_signals();
-    if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.steps);
+    if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.settings.steps);
     std::string wrong = f && f->wrong ? (*f->wrong ? second : first).id : "";
     if (json) {
       ordered_json out = {{"ok", !f},
@@ -257,10 +257,10 @@ struct BisectCommand {
     print_lost_plugins();
     data::Sources data = run.read_data();
     bisect::BisectOptions options{.task = run.make_task(*data.train),
-                                  .optimizer = run.make_optimizer(),
+                                  .optimizer = run.trainer_options().optimizer,
                                   .set = data.train,
                                   .batch = run.trainer.batch,
-                                  .steps = run.steps,
+                                  .steps = run.settings.steps,
                                   .seed = run.trainer.seed,
                                   .precision = parse_precision(run.text("precision"))};
     options.watch = [](const std::string& what) {
@@ -273,7 +273,7 @@ struct BisectCommand {
     bisect::BisectResult r = bisect::bisect(first, second, options);
     const bool partial = os::interrupted() && r.findings.empty();
     os::release_signals();
-    if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.steps);
+    if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.settings.steps);
     if (json)
       print_json(document(r));
     else
@@ -289,14 +289,13 @@ void add_bisect(CLI::App& app, Action& action) {
       "bisect", "Find the first node of a training step where two devices differ, and which of them is wrong");
   static BisectCommand c;
   c.run.trainer.batch = 16;
-  c.run.steps = 3;
+  c.run.settings.steps = 3;
   c.run.add_to(*sub);
-  c.run.leave_out_loading(*sub);
-  for (const char* option :
-       {"device",   "fallback", "threads",   "epochs",     "accumulate",   "recompute",    "memory-budget", "augment",
-        "mixup",    "balance",  "normalise", "keep-last",  "schedule",     "clip-norm",    "clip-value",    "ema",
-        "no-decay", "freeze",   "lora",      "lora-alpha", "lora-dropout", "lora-targets", "quantize"})
-    c.run.leave_out(*sub, option);
+  c.run.leave_out(*sub,
+                  {"workers",    "prefetch",      "device",       "fallback", "threads",  "epochs",    "accumulate",
+                   "recompute",  "memory-budget", "augment",      "mixup",    "balance",  "normalise", "keep-last",
+                   "schedule",   "clip-norm",     "clip-value",   "ema",      "no-decay", "freeze",    "lora",
+                   "lora-alpha", "lora-dropout",  "lora-targets", "quantize"});
   sub->get_option("--steps")->description("Steps to compare; stops at the first difference");
   sub->add_option("--a", c.a, "One device, as train --device takes it")->required();
   sub->add_option("--b", c.b, "The other device")->required();

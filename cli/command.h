@@ -13,34 +13,11 @@ enum Exit { done = 0, stopped = 1, bad_input = 2, incomplete = 3, cut_off = 130 
 /// Runs after parsing; returns the exit code. Throws tutti::Error.
 using Action = std::function<int()>;
 
-/// Each function adds one subcommand, which sets `action` if it is chosen.
-void add_devices(CLI::App& app, Action& action);
-void add_train(CLI::App& app, Action& action);
-void add_eval(CLI::App& app, Action& action);
-void add_predict(CLI::App& app, Action& action);
-void add_export(CLI::App& app, Action& action);
-void add_sample(CLI::App& app, Action& action);
-void add_data(CLI::App& app, Action& action);
-void add_generate(CLI::App& app, Action& action);
-void add_inspect(CLI::App& app, Action& action);
-void add_layers(CLI::App& app, Action& action);
-void add_models(CLI::App& app, Action& action);
-void add_new_model(CLI::App& app, Action& action);
-void add_ops(CLI::App& app, Action& action);
-void add_parity(CLI::App& app, Action& action);
-void add_bisect(CLI::App& app, Action& action);
-void add_verify_run(CLI::App& app, Action& action);
-void add_replay(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
-void add_conformance(CLI::App& app, Action& action);
-void add_doctor(CLI::App& app, Action& action);
-void add_report_device(CLI::App& app, Action& action);
-void add_plan(CLI::App& app, Action& action);
-void add_top(CLI::App& app, Action& action);
-void add_help(CLI::App& app, Action& action);
-void add_completion(CLI::App& app, Action& action);
-void add_compare(CLI::App& app, Action& action);
-void add_sweep(CLI::App& app, Action& action);
+/// Adds one subcommand, which sets `action` if it is chosen.
+using AddCommand = void(CLI::App& app, Action& action);
+AddCommand add_devices, add_train, add_eval, add_predict, add_export, add_sample, add_data, add_generate, add_inspect,
+    add_layers, add_models, add_new_model, add_ops, add_parity, add_bisect, add_verify_run, add_replay, add_bench,
+    add_conformance, add_doctor, add_report_device, add_plan, add_top, add_help, add_completion, add_compare, add_sweep;
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);

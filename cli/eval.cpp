@@ -19,7 +19,7 @@ struct EvalCommand {
   int operator()() {
     ModelFile model(file, run);
     run.validate();
-    Device device = select_device(run.device);
+    Device device = select_device(run.settings.device);
     print_lost_plugins();
     data::Sources data = run.read_data(true);
     Trainer trainer(device, model.task(*data.test), run.inference_options());

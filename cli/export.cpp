@@ -128,9 +128,8 @@ void add_export(CLI::App& app, Action& action) {
   sub->add_option("--type", command.type,
                   "Type of the matrices in a GGUF file: " + gguf_type_names() + " (default: f32)");
   command.run.add_to(*sub);
-  command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub, {"seed", "loss"});
-  for (const char* option : {"--device", "--fallback", "--threads"}) sub->remove_option(sub->get_option(option));
+  command.run.leave_out(*sub, {"workers", "prefetch", "device", "fallback", "threads"});
   sub->get_option("--batch")->description("Fixed batch size (default: any)");
   add_json_flag(*sub, command.json);
   sub->footer(

@@ -196,7 +196,7 @@ struct GenerateCommand {
     auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get());
     if (own && own->adds_begin() && own->begin() && (tokens.empty() || tokens[0] != *own->begin()))
       tokens.insert(tokens.begin(), *own->begin());
-    Device device = select_device(run.device);
+    Device device = select_device(run.settings.device);
     print_lost_plugins();
     data::TensorSet columns("tokens",
                             {{"tokens", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})},
@@ -261,9 +261,8 @@ void add_generate(CLI::App& app, Action& action) {
   sub->add_option("file", command.file, model_file_help)->required();
   sub->add_option("--prompt", command.prompt, "The text to continue")->required();
   command.run.add_to(*sub);
-  command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub, {"batch", "data", "loss", "normalise"});
-  command.run.leave_out(*sub, "seed");
+  command.run.leave_out(*sub, {"workers", "prefetch", "seed"});
   sub->add_option("--tokens", command.how.tokens, "Maximum number of tokens to generate")
       ->capture_default_str()
       ->check(whole<int64_t>);

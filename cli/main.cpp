@@ -28,6 +28,13 @@ namespace {
 
 bool as_json = false;
 
+/// In the order of help texts.
+constexpr AddCommand* commands[] = {
+    add_devices,  add_train,   add_eval,   add_predict,       add_export,     add_sample,    add_data,
+    add_generate, add_inspect, add_layers, add_models,        add_new_model,  add_ops,       add_compare,
+    add_sweep,    add_parity,  add_bisect, add_replay,        add_verify_run, add_bench,     add_conformance,
+    add_plan,     add_top,     add_doctor, add_report_device, add_help,       add_completion};
+
 /// Commands of which a launcher may start several processes: one trains in all, the others describe each rank's
 /// machine.
 const std::set<std::string> of_several = {"train", "devices", "doctor"};
@@ -152,33 +159,7 @@ int run(int argc, char** argv) {
   // Scripts may append overriding options.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Action action;
-  add_devices(app, action);
-  add_train(app, action);
-  add_eval(app, action);
-  add_predict(app, action);
-  add_export(app, action);
-  add_sample(app, action);
-  add_data(app, action);
-  add_generate(app, action);
-  add_inspect(app, action);
-  add_layers(app, action);
-  add_models(app, action);
-  add_new_model(app, action);
-  add_ops(app, action);
-  add_compare(app, action);
-  add_sweep(app, action);
-  add_parity(app, action);
-  add_bisect(app, action);
-  add_replay(app, action);
-  add_verify_run(app, action);
-  add_bench(app, action);
-  add_conformance(app, action);
-  add_plan(app, action);
-  add_top(app, action);
-  add_doctor(app, action);
-  add_report_device(app, action);
-  add_help(app, action);
-  add_completion(app, action);
+  for (AddCommand* add : commands) add(app, action);
   as_json = wants_json(app, argc, argv);
   if (argc > 1 && std::string_view(argv[1]) == "train") expect_world();
   try {

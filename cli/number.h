@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 
 namespace tutti::cli {
@@ -55,6 +56,13 @@ inline std::string size_in_bytes(std::string& text) {
   std::optional<uint64_t> bytes = parse_size(text);
   if (!bytes) return fmt::format("'{}' is not a size such as 2GiB, 1.5GiB or 800MiB", text);
   text = std::to_string(*bytes);
+  return "";
+}
+
+/// The same for a finite real number, which becomes its shortest text: 0.01 for 1e-2.
+inline std::string shortest_number(std::string& text) {
+  if (std::string wrong = real(text); !wrong.empty()) return wrong;
+  text = decimal(std::strtod(text.c_str(), nullptr));
   return "";
 }
 

@@ -14,7 +14,7 @@ namespace tutti::cli {
 
 std::vector<std::string> regularisation(const RunOptions& run, const data::Source& set) {
   std::vector<std::string> all;
-  Optimizer optimizer = run.make_optimizer();
+  Optimizer optimizer = run.trainer_options().optimizer;
   if (learning_rate(optimizer) == 0) all.emplace_back("the learning rate is 0");
   for (const Hyperparameter& h : hyperparameters(optimizer))
     if (h.option == std::string_view("weight-decay") && !h.flag && *h.value > 0)
@@ -62,7 +62,7 @@ Overfit overfit(Trainer& trainer, const data::Source& set, const RunOptions& run
   if (out.reasons.empty())
     out.reasons.push_back(
         fmt::format("a learning rate of {:g} is too small or too large: try a larger --lr, then a smaller one",
-                    learning_rate(run.make_optimizer())));
+                    learning_rate(run.trainer_options().optimizer)));
   return out;
 }
 

@@ -83,7 +83,6 @@ nlohmann::ordered_json document(const Row& row) {
 
 struct PlanCommand {
   RunOptions run;
-  RunSettings settings;
   std::string devices = "all";
   bool json = false, no_search = false;
   int64_t world = 1;
@@ -126,10 +125,10 @@ struct PlanCommand {
     line("constants", p.training.constants);
     if (transient(p.update)) line("update", transient(p.update), "by the gradients of all parts");
     if (transient(p.last)) line("last batch", transient(p.last), "the smaller batch at the end of an epoch");
-    if (!settings.no_eval) line("evaluation", transient(p.evaluation));
+    if (!run.settings.no_eval) line("evaluation", transient(p.evaluation));
     if (p.early)
       line("initialization", p.early,
-           settings.no_eval ? "freed before the first step" : "more than the later steps need");
+           run.settings.no_eval ? "freed before the first step" : "more than the later steps need");
     if (row.largest_batch)
       fmt::print(
           "  largest batch   {:>12}  {}\n", *row.largest_batch,
@@ -176,8 +175,8 @@ struct PlanCommand {
       TrainerOptions options = one.trainer_options();
       options.forms = forms;
       Task task = one.make_task(*data.train);
-      one.fit(options, device, task, data, !settings.no_eval, !json);
-      const data::Source* test = settings.no_eval ? nullptr : data.test.get();
+      one.fit(options, device, task, data, !run.settings.no_eval, !json);
+      const data::Source* test = run.settings.no_eval ? nullptr : data.test.get();
       RunPlanner planner(device, task, options, *data.train, test);
       try {
         row.plan = planner.plan(run.trainer.batch);
@@ -235,7 +234,7 @@ struct PlanCommand {
     nlohmann::ordered_json out{{"model", run.model},
                                {"batch", run.trainer.batch},
                                {"data", run.data},
-                               {"optimizer", run.optimizer},
+                               {"optimizer", run.text("optimizer")},
                                {"plans", nlohmann::json::array()}};
     for (const Row& row : rows) {
       out["plans"].push_back(document(row));
@@ -253,12 +252,10 @@ void add_plan(CLI::App& app, Action& action) {
       app.add_subcommand("plan", "Compute how much device memory a training run will use, without allocating it");
   static PlanCommand command;
   command.run.add_to(*sub);
-  command.run.leave_out_loading(*sub);
-  for (const char* option : {"device", "fallback", "epochs", "steps"}) command.run.leave_out(*sub, option);
+  command.run.leave_out(*sub, {"workers", "prefetch", "device", "fallback", "epochs", "steps"});
   sub->add_option("--device", command.devices, devices_help)->group("Device");
   sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");
-  for (const RunOption& option : run_options())
-    if (option.name == "no-eval") add_run_option(*sub, option, command.settings);
+  command.run.add(*sub, "no-eval");
   sub->add_flag("--no-search", command.no_search, "Do not look for the largest batch that fits")->group("Training");
   sub->add_option("--world", command.world,
                   "Plan one rank of a run with so many (mpiexec -n N tutti train …); --batch is that of all ranks")

@@ -25,7 +25,7 @@ struct PredictCommand {
     run.validate();
     if (!output.empty()) check_target("--output", output);
     if (output == "-") throw invalid_option("output", "-", "an array cannot be written to stdout", "name a file");
-    Device device = select_device(run.device);
+    Device device = select_device(run.settings.device);
     print_lost_plugins();
     data::Sources data = run.read_data(!of_training, false);
     const data::Source& set = of_training ? *data.train : *data.test;

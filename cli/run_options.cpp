@@ -7,8 +7,8 @@
 #include <limits>
 #include <set>
 
-#include "cli/number.h"
 #include "cli/open_model.h"
+#include "cli/output_file.h"
 #include "cli/print.h"
 #include "core/base/option_text.h"
 #include "core/base/text.h"
@@ -32,6 +32,18 @@ namespace {
 constexpr int64_t synthetic_samples = 8192;
 
 bool names_file(const std::string& init) { return init.find_first_of("./") != std::string::npos; }
+
+std::set<std::string> hyperparameter_names(Optimizer optimizer) {
+  std::set<std::string> all;
+  for (const Hyperparameter& h : hyperparameters(optimizer)) all.insert(h.option);
+  return all;
+}
+
+/// Whether a resumed run takes the option from its checkpoint.
+bool restores(OptionScope scope) {
+  using enum OptionScope;
+  return scope == run || scope == training || scope == train;
+}
 
 /// The numbers of --normalise data.
 std::string measured(const data::Source& train) {
@@ -57,30 +69,31 @@ void RunOptions::refuse_unused() const {
 
 bool RunOptions::typed(const std::string& option) const {
   auto it = options_.find(option);
-  return it != options_.end() && !it->second->empty() && !restored_options_.contains(option);
+  return it != options_.end() && !it->second.option->empty() && !restored_options_.contains(option);
 }
 
 std::map<std::string, std::string> RunOptions::remembered() const {
   std::map<std::string, std::string> all;
-  for (const auto& [key, option] : options_)
-    if ((!hyperparameters.contains(key) || !option->empty()) && takes_effect(key, init))
-      all[key] =
-          option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
+  for (const auto& [name, declared] : options_) {
+    const std::string value = declared.text(*this);
+    const bool kept =
+        restores(declared.scope) || (declared.scope == OptionScope::place && value != declared.default_text);
+    if (kept && !value.empty() && takes_effect(name, init)) all[name] = value;
+  }
   if (!vocabulary_.empty()) all["vocabulary"] = vocabulary_;
   if (!definition().text.empty()) all["description"] = definition().text;
-  if (device != "auto") all["device"] = device;  // for run files; restore() accepts any device
-  if (!fallback.empty()) all["fallback"] = fallback;
-  all["data"] = data;  // the model's default may change in a later version
-  all["batch"] = std::to_string(trainer.batch);
-  all["normalise"] = text("normalise");  // measured numbers for "data"
-  all["optimizer"] = optimizer;
-  if (all.contains("tokenizer")) all["tokenizer"] = open.tokenizer;  // that of the model's folder or file
-  if (options_.contains("schedule")) all["schedule"] = text("schedule");
-  if (all.contains("dropout")) all["dropout"] = fmt::format("{}", model_values.net.dropout);
-  if (options_.contains("epochs")) all["epochs"] = std::to_string(epochs);
-  if (steps > 0) all.erase("epochs");
-  if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
+  if (settings.steps > 0) all.erase("epochs");
   return all;
+}
+
+std::string RunOptions::words_to_resume() const {
+  std::string words;
+  for (const auto& [name, declared] : options_) {
+    if (declared.scope != OptionScope::machine && declared.scope != OptionScope::place) continue;
+    const std::string value = declared.text(*this);
+    if (value != declared.default_text) words += fmt::format(" --{} {}", name, shell_word(value));
+  }
+  return words;
 }
 
 void RunOptions::restore(const std::string& path) {
@@ -106,8 +119,10 @@ void RunOptions::restore(const std::string& path) {
     known = false;
   }
   const bool epochs_named = named("epochs");  // epochs override the checkpoint's steps
-  for (const auto& [key, option] : options_) {
-    if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty())
+  for (const auto& [key, declared] : options_) {
+    CLI::Option* option = declared.option;
+    if (!restores(declared.scope) || !option->empty() || !run.contains(key) || !run[key].is_string() ||
+        run[key].get<std::string>().empty())
       continue;
     if (key == "steps" && epochs_named) continue;
     if (known && !takes_effect(key, run[key].get<std::string>())) continue;  // version 0.2 stored all options
@@ -248,15 +263,13 @@ void RunOptions::complete() {
       data::takes_tokenizer(data))
     throw invalid_option("tokenizer", "", fmt::format("{} has no tokenizer.json", model),
                          "give the model's tokenizer: --tokenizer hf:FOLDER or bpe:FOLDER");
-  if (!named("epochs") && !named("steps")) epochs = size.epochs;
+  if (!named("epochs") && !named("steps")) settings.epochs = size.epochs;
   if (!named("schedule")) texts.at("schedule") = size.schedule;
   if (!named("dropout")) model_values.net.dropout = size.dropout;
-  auto typed = options_.find("batch");
-  if (trainer.batch == 0 && (typed == options_.end() || typed->second->empty()))
-    trainer.batch = fixed_batch().value_or(size.batch);
-  if (optimizer.empty()) {
+  if (trainer.batch == 0 && !named("batch")) trainer.batch = fixed_batch().value_or(size.batch);
+  if (std::string& optimizer = texts.at("optimizer"); optimizer.empty()) {
     optimizer = def.optimizer;
-    if (size.lr > 0 && !given("lr")) hyperparameters["lr"] = size.lr;
+    if (size.lr > 0 && text("lr").empty()) texts.at("lr") = decimal(size.lr);
   }
 }
 
@@ -269,28 +282,22 @@ void RunOptions::validate() try {
 }
 
 void RunOptions::validate_each() const {
-  auto at_least = [](const std::string& option, double x, double low) {
-    if (!(x >= low)) throw invalid_option(option, x, fmt::format("must be at least {}", low));
-  };
-  tutti::check(trainer);
-  for (auto [option, given] : machine_)  // refuses the values that mean "not set"
-    if (double x = option->number(trainer); !given->empty() && !std::isnan(x)) option->expect(x);
+  for (const TrainerOption& option : tutti::trainer_options())  // refuses the values that mean "not given"
+    if (double x = option.number(trainer); typed(std::string(option.name)) && !std::isnan(x)) option.expect(x);
+  tutti::check(run_options(), settings);
+  if (settings.epochs < 1) throw invalid_option("epochs", settings.epochs, "must be at least 1");
   OptionTexts known = effective_texts();
   if (text("normalise") == "data") known.erase("normalise");  // measured by read_data()
-  TrainerOptions parsed;
+  TrainerOptions parsed = trainer;
   parse_texts(parsed, known);
-  if (memory_budget > 0 && parsed.recompute > 0)
+  tutti::check(parsed);
+  if (settings.memory_budget > 0 && parsed.recompute > 0)
     throw invalid_option("recompute", text("recompute"), "has no effect with --memory-budget, which determines it",
                          "omit one of the two");
-  at_least("epochs", static_cast<double>(epochs), 1);
-  at_least("steps", static_cast<double>(steps), 0);
-  at_least("threads", threads, 0);
-  make_optimizer();
-  for (const auto& [option, value] : hyperparameters)
-    if (given(option)) at_least(option, *value, 0);
   definition().size(model_values.size);
   check(model_values);
   definition().check(model_options());
+  const int64_t steps = settings.steps, epochs = settings.epochs;
   if (steps > 0 && epochs != 1 && typed("steps") && typed("epochs"))  // run files name both
     throw invalid_option("epochs", epochs, fmt::format("has no effect with --steps {}", steps), "omit one of the two");
 }
@@ -303,37 +310,15 @@ bool RunOptions::takes_effect(const std::string& option, const std::string& valu
   return true;
 }
 
-bool RunOptions::given(const std::string& option) const {
-  auto it = hyperparameters.find(option);
-  return it != hyperparameters.end() && it->second.has_value();
-}
-
-Optimizer RunOptions::make_optimizer() const {
-  Optimizer o = optimizer_named(optimizer);
-  std::set<std::string> known;
-  for (const Hyperparameter& h : tutti::hyperparameters(o)) {
-    known.insert(h.option);
-    if (!given(h.option)) continue;
-    double x = *hyperparameters.at(h.option);
-    if (h.flag)
-      *h.flag = x != 0;
-    else
-      *h.value = x;
-  }
-  for (const auto& [option, value] : hyperparameters)  // 0 is accepted by optimizers without it
-    if (given(option) && *value != 0 && !known.contains(option) && !restored_options_.contains(option))
-      throw OptionError(invalid(fmt::format("--{} is not a hyperparameter of {}", option, optimizer),
-                                fmt::format("{} has --{}", optimizer, fmt::join(known, ", --"))),
-                        option);
-  check(o);
-  return o;
-}
-
 OptionTexts RunOptions::effective_texts() const {
   OptionTexts all = texts;
   if (parse_number<int64_t>(text("lora")).value_or(1) == 0)
     for (const char* option : {"lora-alpha", "lora-dropout", "lora-targets"})
       if (!typed(option)) all.erase(option);
+  const std::set<std::string> own = hyperparameter_names(optimizer_named(text("optimizer")));
+  for (const Optimizer& other : all_optimizers())
+    for (const std::string& option : hyperparameter_names(other))
+      if (restored_options_.contains(option) && !own.contains(option)) all.erase(option);
   return all;
 }
 
@@ -349,6 +334,7 @@ int64_t RunOptions::total_steps(const data::Source& set) const {
                          fmt::format("--batch {} or less", set.size()));
   // Parts are numbered with an i32, too.
   const int64_t most = std::numeric_limits<int32_t>::max() / parts_of(trainer);
+  const int64_t steps = settings.steps, epochs = settings.epochs;
   if (steps > most || (steps == 0 && epochs > most / per_epoch))
     throw invalid(fmt::format("{}: more than 2^31 - 1 steps",
                               steps > 0 ? fmt::format("--steps {}", steps) : fmt::format("--epochs {}", epochs)),
@@ -359,14 +345,11 @@ int64_t RunOptions::total_steps(const data::Source& set) const {
 TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   const ModelSize& size = definition().size(model_values.size);
   TrainerOptions t = trainer;
-  t.optimizer = make_optimizer();
   parse_texts(t, effective_texts(), total_steps > 0 ? total_steps : -1);
   t.eval_batch = fixed_batch().value_or(size.eval_batch);
   // Logits of a large vocabulary need much memory: a smaller training batch also limits the evaluation batch.
   int64_t part = trainer.batch / parts_of(trainer);
   if (definition().context && part > 0 && part < size.batch) t.eval_batch = std::min(t.eval_batch, part);
-  if (threads > 0) t.device_options["threads"] = std::to_string(threads);
-  if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
 }
 
@@ -384,18 +367,17 @@ void RunOptions::check_recompute(const data::Source& set, bool verbose) const {
 
 void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data,
                      bool evaluates, bool verbose) const {
-  if (memory_budget == 0) return;
-  Fit f = tutti::fit(device, task, options, *data.train, evaluates ? data.test.get() : nullptr, memory_budget);
+  const uint64_t budget = settings.memory_budget;
+  if (budget == 0) return;
+  Fit f = tutti::fit(device, task, options, *data.train, evaluates ? data.test.get() : nullptr, budget);
   options.recompute = static_cast<int64_t>(f.blocks.size());
   if (!verbose) return;
   if (f.blocks.empty())
-    print_err("memory budget {}: the run needs {}, nothing is recomputed\n", bytes_text(memory_budget),
-              bytes_text(f.peak));
+    print_err("memory budget {}: the run needs {}, nothing is recomputed\n", bytes_text(budget), bytes_text(f.peak));
   else
     print_err("memory budget {}: the run needs {} instead of {}; {} of {} blocks are computed twice, {} to {}{}\n",
-              bytes_text(memory_budget), bytes_text(f.peak), bytes_text(f.plain), f.blocks.size(), f.of,
-              f.blocks.front(), f.blocks.back(),
-              f.cost > 0 ? fmt::format(": {:.0f} % more products", 100 * f.cost) : "");
+              bytes_text(budget), bytes_text(f.peak), bytes_text(f.plain), f.blocks.size(), f.of, f.blocks.front(),
+              f.blocks.back(), f.cost > 0 ? fmt::format(": {:.0f} % more products", 100 * f.cost) : "");
 }
 
 TrainerOptions RunOptions::inference_options() const {
@@ -422,7 +404,7 @@ std::unique_ptr<data::Tokenizer> RunOptions::open_tokenizer() const {
 std::string RunOptions::weights_file() const { return names_file(init) ? init : ""; }
 
 void RunOptions::report_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const {
-  if (fallback.empty()) return;
+  if (text("fallback") == "none") return;
   FallbackReport report = trainer.fallback();
   std::string where = fmt::format("{}", fmt::join(report.devices, ", "));
   document["fallback"] = {{"device", where.empty() ? nlohmann::json() : nlohmann::json(where)},
@@ -431,7 +413,7 @@ void RunOptions::report_fallback(const Trainer& trainer, nlohmann::ordered_json&
 }
 
 std::string RunOptions::fallback_text(const Trainer& trainer) const {
-  if (fallback.empty()) return "";
+  if (text("fallback") == "none") return "";
   FallbackReport report = trainer.fallback();
   if (report.nodes.empty()) return "fallback   none was needed: the device runs every node\n";
   return fmt::format("fallback   {} kinds of nodes run on {}, {} bytes copied per step\n", report.nodes.size(),

@@ -1,13 +1,14 @@
 // The options that describe a run: model, data, optimizer. The same for every subcommand that builds a model, and kept
 // in checkpoints so that a run can be resumed and evaluated without typing them again.
 #pragma once
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 
 #include "cli/command.h"
-#include "cli/number.h"
 #include "data/tokenizer.h"
 #include "train/run/run_option.h"
 #include "train/run/trainer.h"
@@ -16,71 +17,46 @@
 
 namespace tutti::cli {
 
-/// Declares an option that sets `value`: a switch for a bool, with a check for a number.
-template <class V>
-CLI::Option* add_value(CLI::App& sub, std::string_view option, V& value, const std::string& doc) {
-  const std::string flag = fmt::format("--{}", option);
-  if constexpr (std::is_same_v<V, bool>)
-    return sub.add_flag(flag, value, doc);
-  else if constexpr (std::is_integral_v<V>)
-    return sub.add_option(flag, value, doc)->check(whole<V>);
-  else if constexpr (std::is_same_v<V, double>)
-    return sub.add_option(flag, value, doc)->check(real);
-  else
-    return sub.add_option(flag, value, doc);
-}
-
 /// Declares an option for each of data::data_options(), which sets its field of `open`.
-std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& open);
-
-/// Declares a run's option that the library has a record of; it sets its field of `settings`.
-CLI::Option* add_run_option(CLI::App& sub, const RunOption& option, RunSettings& settings);
+void add_data_options(CLI::App& sub, data::OpenOptions& open);
 
 struct RunOptions {
-  /// The options that the trainer has records of. Batch 0: the model's.
+  /// The options that the library has records of. Batch 0: the model's.
   TrainerOptions trainer{.batch = 0, .augment = "none"};
-  OptionTexts texts = default_texts();  ///< of those with a parser
+  OptionTexts texts = default_texts();  ///< of those of the trainer with a parser
+  RunSettings settings;
+  ModelOptions model_values;  ///< but for init
+  data::OpenOptions open;     ///< for reading --data
   std::string model, init = "torch", data;
-  ModelOptions model_values;  ///< of the options that model_options() has records of, but for init
-  data::OpenOptions open;     ///< the options of data_options(), for reading --data
-  int64_t epochs = 1, steps = 0;
-  uint64_t memory_budget = 0;  ///< bytes; 0: none
-  std::string optimizer;
-  std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
-  std::string device = "auto", fallback;
-  int threads = 0;
 
-  /// The texts to parse: those of --lora-alpha and its like count only with --lora, unless they were typed.
+  /// The texts to parse: those of --lora-alpha and its like count only with --lora, unless they were typed, and
+  /// hyperparameters from a checkpoint only if the optimizer has them.
   OptionTexts effective_texts() const;
   /// The text of an option with a parser.
   const std::string& text(std::string_view option) const { return texts.find(option)->second; }
-  /// Declares them on a subcommand. All but --device, --fallback, --threads, --workers and --prefetch are remembered in
-  /// checkpoints.
-  void add_to(CLI::App& sub);
-  /// Declares one option of models that checkpoints do not store.
-  CLI::Option* add_model_option(CLI::App& sub, const ModelOption& option);
-  /// Declares one option of the trainer.
-  CLI::Option* add_trainer_option(CLI::App& sub, const TrainerOption& option);
-  /// A subcommand's own option that checkpoints remember as well.
-  CLI::Option* remember(CLI::Option* option);
-  /// Removes an option, such as "epochs", from a subcommand on which it has no effect.
-  void leave_out(CLI::App& sub, const std::string& option);
-  /// Removes --workers and --prefetch from a subcommand that reads no data in batches.
-  void leave_out_loading(CLI::App& sub);
+  /// Declares them on a subcommand; `trains`: also those that only `tutti train` takes.
+  void add_to(CLI::App& sub, bool trains = false);
+  /// Declares one option of models, runs or trainers.
+  CLI::Option* add(CLI::App& sub, std::string_view name);
+  /// Removes options, such as "epochs", from a subcommand on which they have no effect.
+  void leave_out(CLI::App& sub, std::initializer_list<const char*> options);
   /// Hides options that affect only training but may be stored in a checkpoint. `unused`: other options without effect
   /// on the subcommand. validate() throws if one of them is given.
   void hide_training(CLI::App& sub, const std::set<std::string>& unused = {});
   /// Whether the command line names that option, such as "seed".
   bool named(const std::string& option) const {
     auto it = options_.find(option);  // a subcommand may have left it out
-    return it != options_.end() && !it->second->empty();
+    return it != options_.end() && !it->second.option->empty();
   }
   /// Whether the option was given on the command line or in a run file, not restored from a checkpoint.
   bool typed(const std::string& option) const;
   /// Whether that option takes no value.
-  bool is_flag(const std::string& option) const { return options_.at(option)->get_items_expected_max() == 0; }
+  bool is_flag(const std::string& option) const { return options_.at(option).option->get_items_expected_max() == 0; }
   /// What to remember, by option name.
   std::map<std::string, std::string> remembered() const;
+  /// The options that a resumed run needs again, as on a command line: " --device cpu".
+  std::string words_to_resume() const;
+  int threads() const { return parse_threads(text("threads")); }
   /// Restores every option that is not on the command line from a checkpoint. Throws Error if the file has no stored
   /// options and no model was named.
   void restore(const std::string& path);
@@ -102,7 +78,6 @@ struct RunOptions {
   /// Loads initial weights into a trainer unless they are random.
   void start(Trainer& trainer, const data::Source& set) const;
   ModelOptions model_options() const;
-  Optimizer make_optimizer() const;
   /// The weights of a file in the format of --quantize.
   HostTensors weights(const std::string& file) const;
   /// The forms of the quantized matrices that a run with --quantize file loads from the checkpoint, or from --init, for
@@ -132,17 +107,20 @@ struct RunOptions {
   std::string fallback_text(const Trainer& trainer) const;
 
  private:
-  void declare(CLI::Option* option, const char* group);
-  void add_model(CLI::App& sub);
+  /// An option of the subcommand.
+  struct Declared {
+    CLI::Option* option = nullptr;
+    OptionScope scope = OptionScope::run;
+    std::function<std::string(const RunOptions&)> text;  ///< its value
+    std::string default_text = {};
+  };
+  CLI::Option* declare(CLI::Option* option, Declared as);
+  template <class T>
+  CLI::Option* add_record(CLI::App& sub, const OptionRecord<T>& option, T RunOptions::*settings);
+  CLI::Option* add_record(CLI::App& sub, const ModelOption& option);
+  template <class T>
+  void add_records(CLI::App& sub, std::span<const OptionRecord<T>> records, T RunOptions::*settings, bool trains);
   void add_model_options(CLI::App& sub, std::string_view group);
-  void add_data(CLI::App& sub);
-  void add_trainer(CLI::App& sub);
-  void add_training(CLI::App& sub);
-  void add_device(CLI::App& sub);
-  static void shorten_help(CLI::App& sub, const std::set<CLI::Option*>& before);
-  void add_hyperparameters(CLI::App& sub, const char* group);
-  /// Whether a hyperparameter differs from the optimizer's default.
-  bool given(const std::string& option) const;
   std::string initial_vocabulary() const;
   data::OpenOptions open_options(bool judged, bool labelled) const;
   void complete();
@@ -150,9 +128,8 @@ struct RunOptions {
   bool takes_effect(const std::string& option, const std::string& value) const;
   void validate_each() const;
   [[noreturn]] void rethrow(const Error& e) const;
-  std::map<std::string, CLI::Option*> options_;
-  std::vector<std::pair<const TrainerOption*, CLI::Option*>> machine_;  // those that checkpoints do not store
-  mutable std::shared_ptr<const ModelDef> definition_;                  // that of `defined_`
+  std::map<std::string, Declared> options_;
+  mutable std::shared_ptr<const ModelDef> definition_;  // that of `defined_`
   mutable std::string defined_;
   std::string description_;                 // a model's text that the checkpoint kept
   std::set<std::string> restored_options_;  // options that nobody typed

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <stdexcept>
+
 #include "cli/help/help.h"
 #include "cli/number.h"
 #include "cli/open_model.h"
@@ -11,204 +13,141 @@
 namespace tutti::cli {
 namespace {
 
-/// Lists data kinds, models or optimizers for help texts.
-template <class All, class F>
-std::string listed(const All& all, F&& text, const char* separator) {
-  std::vector<std::string> parts;
-  for (const auto& one : all) parts.push_back(text(one));
-  return fmt::format("{}", fmt::join(parts, separator));
+/// Declares an option that sets `value`: a switch for a bool, with a check for a number.
+template <class V>
+CLI::Option* add_value(CLI::App& sub, std::string_view option, V& value, const std::string& doc,
+                       OptionForm form = OptionForm::plain) {
+  const std::string flag = fmt::format("--{}", option);
+  if constexpr (std::is_same_v<V, bool>) return sub.add_flag(flag, value, doc);
+  if constexpr (std::is_same_v<V, std::string>)
+    if (form == OptionForm::flag) return sub.add_flag(flag, value, doc);
+  CLI::Option* added = sub.add_option(flag, value, doc);
+  if (form == OptionForm::bytes) return added->transform(CLI::Validator(size_in_bytes, ""))->type_name("SIZE");
+  if (form == OptionForm::number) return added->transform(CLI::Validator(shortest_number, ""))->type_name("FLOAT");
+  if constexpr (std::is_same_v<V, double>) return added->check(real);
+  if constexpr (std::is_integral_v<V> && !std::is_same_v<V, bool>) return added->check(whole<V>);
+  return added;
+}
+
+template <class T>
+CLI::Option* add_value(CLI::App& sub, const OptionRecord<T>& option, T& settings) {
+  CLI::Option* added = std::visit(
+      [&](auto field) { return add_value(sub, option.name, settings.*field, option.doc, option.form); }, option.field);
+  if (option.number(settings) == option.unset) added->default_str("");
+  return added;
+}
+
+/// `--help` shows only options with an example.
+void shorten_help(const CLI::App& sub, std::string_view option, std::string_view example) {
+  if (example.empty())
+    rarely_used(sub, std::string(option));
+  else
+    with_example(sub, std::string(option), std::string(example));
 }
 
 }  // namespace
 
-std::vector<CLI::Option*> add_data_options(CLI::App& sub, data::OpenOptions& open) {
-  std::vector<CLI::Option*> all;
-  for (const data::DataOption& option : data::data_options())
-    all.push_back(std::visit(
-        [&](auto field) {
-          CLI::Option* o = add_value(sub, option.name, open.*field, option.doc);
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(open.*field)>, double>) o->default_str("");
-          return o;
-        },
-        option.field));
-  return all;
+void add_data_options(CLI::App& sub, data::OpenOptions& open) {
+  for (const data::DataOption& option : data::data_options()) add_value(sub, option, open);
 }
 
-CLI::Option* add_run_option(CLI::App& sub, const RunOption& option, RunSettings& settings) {
-  return std::visit([&](auto member) { return add_value(sub, option.name, settings.*member, option.doc); },
-                    option.field)
-      ->group(std::string(option.group));
+CLI::Option* RunOptions::declare(CLI::Option* option, Declared as) {
+  as.option = option;
+  options_.insert_or_assign(option->get_lnames().empty() ? "model" : option->get_lnames()[0], std::move(as));
+  return option;
 }
 
-void RunOptions::declare(CLI::Option* option, const char* group) {
-  option->group(group);
-  options_.emplace(option->get_lnames().empty() ? "model" : option->get_lnames()[0], option);
+template <class T>
+CLI::Option* RunOptions::add_record(CLI::App& sub, const OptionRecord<T>& option, T RunOptions::*settings) {
+  CLI::Option* added = option.parse
+                           ? add_value(sub, option.name, texts.find(option.name)->second, option.doc, option.form)
+                           : add_value(sub, option, this->*settings);
+  auto text = [&option, settings](const RunOptions& run) {
+    return option.parse ? run.text(option.name) : option.value(run.*settings);
+  };
+  return declare(added->group(std::string(option.group)), {nullptr, option.scope, text, option.default_text()});
 }
 
-void RunOptions::add_to(CLI::App& sub) {
-  const std::vector<CLI::Option*> before = sub.get_options();
-  add_model(sub);
-  add_data(sub);
-  add_trainer(sub);
-  add_training(sub);
-  add_device(sub);
-  shorten_help(sub, {before.begin(), before.end()});
-}
-
-/// `--help` shows what most runs use, with an example.
-void RunOptions::shorten_help(CLI::App& sub, const std::set<CLI::Option*>& before) {
-  const std::map<std::string, const char*> common = {
-      {"size", "tiny"},      {"data", "csv:table.csv"}, {"batch", "64"}, {"epochs", "5"},
-      {"steps", "1000"},     {"optimizer", "adamw"},    {"lr", "0.001"}, {"schedule", "cosine"},
-      {"precision", "bf16"}, {"device", "gpu"}};
-  for (CLI::Option* o : sub.get_options()) {
-    if (before.contains(o) || o->get_lnames().empty()) continue;
-    auto it = common.find(o->get_lnames()[0]);
-    if (it != common.end())
-      with_example(sub, it->first, it->second);
-    else
-      rarely_used(sub, o->get_lnames()[0]);
-  }
-}
-
-void RunOptions::add_model(CLI::App& sub) {
-  const char* m = "Model";
-  declare(sub.add_option("model", model,
-                         fmt::format("A built-in model (`tutti help models`), or the path of {}", model_files)),
-          m);
-  add_model_options(sub, m);
-  sub.get_option("--dropout")->default_str("");  // the model's
-}
-
-CLI::Option* RunOptions::add_model_option(CLI::App& sub, const ModelOption& option) {
-  return std::visit(
+CLI::Option* RunOptions::add_record(CLI::App& sub, const ModelOption& option) {
+  const bool inits = std::holds_alternative<ModelOption::Field<nn::Scheme>>(option.field);
+  CLI::Option* added = std::visit(
       [&](auto field) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field(model_values))>, nn::Scheme>)
+        if constexpr (std::is_same_v<decltype(field), ModelOption::Field<nn::Scheme>>)
           return add_value(sub, option.name, init, option.doc);
         else
           return add_value(sub, option.name, field(model_values), option.doc);
       },
       option.field);
+  auto text = [&option, inits](const RunOptions& run) { return inits ? run.init : option.text(run.model_values); };
+  const OptionScope scope = option.name == "dropout" ? OptionScope::training : OptionScope::run;
+  return declare(added->group(std::string(option.group)), {nullptr, scope, text});
+}
+
+CLI::Option* RunOptions::add(CLI::App& sub, std::string_view name) {
+  for (const ModelOption& option : tutti::model_options())
+    if (option.name == name) return add_record(sub, option);
+  for (const RunOption& option : run_options())
+    if (option.name == name) return add_record(sub, option, &RunOptions::settings);
+  for (const TrainerOption& option : tutti::trainer_options())
+    if (option.name == name) return add_record(sub, option, &RunOptions::trainer);
+  throw std::logic_error(fmt::format("no option has the name {}", name));
+}
+
+template <class T>
+void RunOptions::add_records(CLI::App& sub, std::span<const OptionRecord<T>> records, T RunOptions::*settings,
+                             bool trains) {
+  using enum OptionScope;
+  for (const OptionRecord<T>& option : records) {
+    if (option.scope == library || (!trains && (option.scope == train || option.scope == once))) continue;
+    add_record(sub, option, settings);
+    shorten_help(sub, option.name, option.example);
+  }
 }
 
 void RunOptions::add_model_options(CLI::App& sub, std::string_view group) {
-  for (const ModelOption& option : tutti::model_options())
-    if (option.group == group) declare(add_model_option(sub, option), group.data());
+  for (const ModelOption& option : tutti::model_options()) {
+    if (option.group != group) continue;
+    add_record(sub, option);
+    shorten_help(sub, option.name, option.example);
+  }
 }
 
-void RunOptions::add_data(CLI::App& sub) {
-  const char* d = "Data";
+void RunOptions::add_to(CLI::App& sub, bool trains) {
+  declare(sub.add_option("model", model,
+                         fmt::format("A built-in model (`tutti help models`), or the path of {}", model_files))
+              ->group("Model"),
+          {.text = [](const RunOptions& run) { return run.model; }});
+  add_model_options(sub, "Model");
+  sub.get_option("--dropout")->default_str("");  // the model's
   std::set<std::string> kinds;
   for (const data::DataForm* f : data::all_data_forms()) kinds.insert(f->name);
   declare(sub.add_option("--data", data,
-                         fmt::format("{} (`tutti help data`; default: the model's)", fmt::join(kinds, ", "))),
-          d);
-  for (CLI::Option* option : add_data_options(sub, open)) declare(option, d);
-  add_model_options(sub, d);
-}
-
-void RunOptions::add_training(CLI::App& sub) {
-  const char* t = "Training";
-  declare(sub.add_option("--memory-budget", memory_budget,
-                         "Limit on the run's device memory (2GiB, 1.5GiB, 800MiB): recomputes as few blocks as needed")
-              ->transform(CLI::Validator(size_in_bytes, ""))
-              ->type_name("SIZE"),
-          t);
-  declare(sub.add_option("--epochs", epochs,
-                         "Total number of passes over the training set; a resumed run counts earlier ones")
-              ->check(whole<int64_t>),
-          t);
-  declare(sub.add_option("--steps", steps, "Stop after N steps in total (0: use --epochs)")->check(whole<int64_t>), t);
-  declare(sub.add_option("--optimizer", optimizer,
-                         listed(
-                             all_optimizers(), [](const Optimizer& o) { return name(o); }, ", ") +
-                             " (the model's unless given)"),
-          t);
-  add_hyperparameters(sub, t);
-}
-
-void RunOptions::add_device(CLI::App& sub) {
-  sub.add_option(
-         "--device", device,
-         fmt::format("auto, an id (vulkan:1), a plugin (opencl), a kind (cpu, gpu), or a pattern (\"NVIDIA*\"){}",
-                     sub.get_name() == "train" ? ", or fastest: by timing steps of the model" : ""))
-      ->group("Device");
-  sub.add_option("--fallback", fallback,
-                 "cpu: run nodes that the device does not support on the CPU (default: an error)")
-      ->check([](const std::string& text) { return text == "cpu" ? "" : fmt::format("'{}' is not cpu", text); })
-      ->group("Device");
-  sub.add_option("--threads", threads, "CPU threads (0: chosen by the plugin)")->check(whole<int>)->group("Device");
-}
-
-CLI::Option* RunOptions::add_trainer_option(CLI::App& sub, const TrainerOption& option) {
-  CLI::Option* added =
-      option.parse ? add_value(sub, option.name, texts.at(std::string(option.name)), option.doc)
-                   : std::visit([&](auto member) { return add_value(sub, option.name, trainer.*member, option.doc); },
-                                option.field);
-  if (option.number(trainer) == option.unset) added->default_str("");
-  return added->group(std::string(option.group));
-}
-
-/// Options with a TrainerOption record that every command with a model takes.
-void RunOptions::add_trainer(CLI::App& sub) {
-  using enum TrainerOption::Scope;
-  for (const TrainerOption& option : tutti::trainer_options()) {
-    if (option.scope == train || option.scope == library) continue;
-    CLI::Option* added = add_trainer_option(sub, option);
-    if (option.scope == machine)
-      machine_.emplace_back(&option, added);
-    else
-      remember(added);
-  }
+                         fmt::format("{} (`tutti help data`; default: the model's)", fmt::join(kinds, ", ")))
+              ->group("Data"),
+          {.text = [](const RunOptions& run) { return run.data; }});
+  shorten_help(sub, "data", "csv:table.csv");
+  add_records(sub, data::data_options(), &RunOptions::open, trains);
+  add_model_options(sub, "Data");
+  add_records(sub, run_options(), &RunOptions::settings, trains);
+  add_records(sub, tutti::trainer_options(), &RunOptions::trainer, trains);
   CLI::Option* batch = sub.get_option("--batch");
   if (trainer.batch == 0) batch->description("Batch size (default: the model's)")->default_str("");
 }
 
-/// One option for each name that some optimizer has.
-void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
-  struct Known {
-    Hyperparameter h;
-    std::vector<std::string> defaults;
-  };
-  std::map<std::string, Known> all;
-  for (Optimizer o : all_optimizers())
-    for (const Hyperparameter& h : tutti::hyperparameters(o)) {
-      Known& k = all.try_emplace(h.option, Known{h, {}}).first->second;
-      k.defaults.push_back(h.flag ? name(o) : fmt::format("{} {}", name(o), *h.value));
-    }
-  for (auto& [option, known] : all) {
-    std::string help = fmt::format("{} ({})", known.h.doc, fmt::join(known.defaults, ", "));
-    std::optional<double>& value = hyperparameters[option];
-    CLI::Option* o = known.h.flag ? sub.add_flag_callback(
-                                        "--" + option, [&value] { value = 1; }, help)
-                                  : sub.add_option("--" + option, value, help)->check(real)->default_str("");
-    options_.emplace(option, o->group(group));
-  }
-}
-
 void RunOptions::hide_training(CLI::App& sub, const std::set<std::string>& unused) {
-  unused_ = {"epochs", "steps", "optimizer", "memory-budget", "dropout"};
-  for (const TrainerOption& option : tutti::trainer_options())
-    if (option.scope == TrainerOption::Scope::training) unused_.emplace(option.name);
-  for (const auto& [option, value] : hyperparameters) unused_.insert(option);
-  unused_.insert(unused.begin(), unused.end());
-  for (const std::string& option : unused_) sub.get_option("--" + option)->group("");
+  for (auto& [name, declared] : options_) {
+    if (declared.scope != OptionScope::training && !unused.contains(name)) continue;
+    unused_.insert(name);
+    declared.option->group("");
+  }
   subcommand_ = sub.get_name();
 }
 
-CLI::Option* RunOptions::remember(CLI::Option* option) {
-  options_.emplace(option->get_lnames()[0], option);
-  return option;
-}
-
-void RunOptions::leave_out_loading(CLI::App& sub) {
-  std::erase_if(machine_,
-                [&](const auto& item) { return item.first->group == "Data" && sub.remove_option(item.second); });
-}
-
-void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
-  options_.erase(option);
-  sub.remove_option(sub.get_option("--" + option));
+void RunOptions::leave_out(CLI::App& sub, std::initializer_list<const char*> options) {
+  for (const char* option : options) {
+    sub.remove_option(options_.at(option).option);
+    options_.erase(option);
+  }
 }
 
 }  // namespace tutti::cli

@@ -32,7 +32,7 @@ struct SampleCommand {
         if (m->sampler) others.push_back(m->name);
       throw invalid(fmt::format("{} cannot generate images", run.model), "train " + alternatives(others));
     }
-    Device device = select_device(run.device);
+    Device device = select_device(run.settings.device);
     print_lost_plugins();
     data::Sources data = run.read_data();
     Sampler sampler = model.sampler(run.model_options(), *data.train, steps);
@@ -64,9 +64,8 @@ void add_sample(CLI::App& app, Action& action) {
   sub->add_option("checkpoint", command.file, "The safetensors file")->required();
   sub->add_option("--output", command.output, "The output file: a grid of 8-bit images")->required();
   command.run.add_to(*sub);
-  command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub, {"batch", "loss"});
-  for (const char* own : {"steps", "seed"}) command.run.leave_out(*sub, own);
+  command.run.leave_out(*sub, {"workers", "prefetch", "steps", "seed"});
   sub->add_option("--count", command.count, "Number of images")->capture_default_str()->check(whole<int64_t>);
   sub->add_option("--steps", command.steps, "Sampling steps (0: the model's; fewer are faster)")->check(whole<int64_t>);
   sub->add_option("--seed", command.seed, "Seed of the noise")->capture_default_str()->check(whole<uint64_t>);

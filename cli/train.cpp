@@ -78,7 +78,7 @@ void TrainCommand::check_ranks() const {
     if (given)
       throw invalid(fmt::format("{}: is for one process, this run has {} ranks", option, ranks.ranks()),
                     "leave it out, or run without mpiexec");
-  if (run.memory_budget > 0 && !run.trainer.shares.empty() && run.trainer.shares != "equal")
+  if (settings.memory_budget > 0 && !run.trainer.shares.empty() && run.trainer.shares != "equal")
     throw invalid_option("shares", run.trainer.shares, "does not work with --memory-budget, which plans equal shares",
                          "leave one of the two out");
   if (page.asked() && run.trainer.shard == "all")
@@ -97,7 +97,7 @@ Settings TrainCommand::common(const TrainerOptions& options, int64_t total) cons
   Settings all;
   for (const auto& [option, value] : run.remembered()) all.emplace_back(option, value);
   for (const auto& [name, number] : {std::pair<const char*, int64_t>{"steps in all", total},
-                                     {"threads", run.threads},
+                                     {"threads", run.threads()},
                                      {"recomputed blocks", options.recompute},
                                      {"norms", options.norms_every},
                                      {"gradient norm", options.gradient_norm},
@@ -124,7 +124,7 @@ TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& t
   // Clipping computes the norm anyway; otherwise it would cost a small model 10 % of its time.
   options.gradient_norm =
       (!settings.log_dir.empty() || page.asked()) && (options.norms_every > 0 || options.clip_norm > 0);
-  if (page.asked() || run.memory_budget > 0) options.forms = run.weight_forms(resume);
+  if (page.asked() || settings.memory_budget > 0) options.forms = run.weight_forms(resume);
   run.fit(options, device, task, data, !settings.no_eval, !quiet);
   options.profiler = profile.make();
   return options;
@@ -159,7 +159,7 @@ int TrainCommand::summarize_model() {
 }
 
 std::optional<Device> TrainCommand::named_device() const {
-  const std::string text = ranks.device(run.device);
+  const std::string text = ranks.device(settings.device);
   if (!wants_fastest(text)) return select_device(text);
   if (!ranks.alone())
     throw invalid_option("device", "fastest", fmt::format("is for one process, this run has {} ranks", ranks.ranks()),
@@ -172,7 +172,7 @@ Device TrainCommand::device_for(const std::optional<Device>& named, const Task& 
   if (!named) return choose_fastest(timed_model(run, task, data, total, resume), quiet, speeds);
   Device device = *named;
   const bool cheap = run.text("quantize") != "file";  // else all weights would be read once more
-  if (cheap && ranks.alone() && wants_any(run.device))
+  if (cheap && ranks.alone() && wants_any(settings.device))
     device.reason += faster_than(device, timed_model(run, task, data, total, resume));
   return device;
 }
@@ -215,14 +215,14 @@ int TrainCommand::operator()() try {
     ranks.agree(begun(trainer));
   }
   profile.start(total - trainer.steps());
-  ProgressLine progress(total, run.steps == 0 ? run.epochs : (total + per_epoch - 1) / per_epoch, run.trainer.batch,
-                        quiet);
+  ProgressLine progress(total, settings.steps == 0 ? settings.epochs : (total + per_epoch - 1) / per_epoch,
+                        run.trainer.batch, quiet);
   progress.print(fmt::format("{}: {} ({}){}", device.id, device.name, device.reason, ranks.text(trainer)));
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, epoch {}, saves to {}", trainer.steps(), total,
                                trainer.position().epoch + (total > trainer.steps()), settings.checkpoint));
   if (trainer.steps() >= total)
-    progress.warn(run.steps > 0
+    progress.warn(settings.steps > 0
                       ? fmt::format("nothing is left to train: {} steps are done; increase --steps", trainer.steps())
                       : fmt::format("nothing is left to train: {} epochs, {} steps are done; increase --epochs",
                                     trainer.position().epoch, trainer.steps()));
@@ -241,7 +241,7 @@ int TrainCommand::operator()() try {
     progress.clear();
     failed(e, device, task, options, data, trainer);
   }
-  profile.finish(options.precision, run.threads, quiet);
+  profile.finish(options.precision, run.threads(), quiet);
   page.profile(profile.rows());
   if (!quiet && !outcome.hint.empty()) print_err("{}\n", outcome.hint);
   return report(device, trainer, data, outcome);
@@ -250,16 +250,6 @@ int TrainCommand::operator()() try {
 }
 
 namespace {
-
-/// The options that the library has records of.
-void add_settings(TrainCommand& command, CLI::App* sub) {
-  for (const RunOption& option : run_options()) {
-    CLI::Option* added = add_run_option(*sub, option, command.settings);
-    if (option.stored) command.run.remember(added);
-  }
-  for (const TrainerOption& option : trainer_options())
-    if (option.scope == TrainerOption::Scope::train) command.run.add_trainer_option(*sub, option);
-}
 
 void add_files(TrainCommand& command, CLI::App* sub) {
   sub->add_option("--resume", command.resume,
@@ -296,11 +286,10 @@ void add_training(TrainCommand& command, CLI::App* sub) {
 void add_train(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("train", "Train a model; the whole step runs on the device");
   static TrainCommand command;
-  command.run.add_to(*sub);
+  command.run.add_to(*sub, true);
   command.file.add_to(*sub);
   command.profile.add_to(*sub);
   command.ranks.add_to(*sub);
-  add_settings(command, sub);
   add_files(command, sub);
   add_training(command, sub);
   sub->add_flag("--summary", command.summary,
@@ -308,12 +297,10 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);
   for (const char* option :
-       {"adapters", "merged", "norms", "save-every", "keep", "keep-best", "patience", "target", "nan-check", "shares",
-        "collectives", "overfit", "deterministic", "no-eval", "profile", "profile-step", "set", "world-timeout"})
+       {"adapters", "merged", "overfit", "deterministic", "profile", "profile-step", "set", "world-timeout"})
     rarely_used(*sub, option);
   for (auto [option, value] :
-       {std::pair{"checkpoint", "run.safetensors"}, std::pair{"resume", "run.safetensors"},
-        std::pair{"report", "run.html"}, std::pair{"log-dir", "log"}, std::pair{"config", "run.toml"}})
+       {std::pair{"resume", "run.safetensors"}, std::pair{"report", "run.html"}, std::pair{"config", "run.toml"}})
     with_example(*sub, option, value);
   sub->footer("Example: tutti train mlp --layers 784,512,256,10 --epochs 5 --checkpoint run.safetensors");
   sub->callback([&action] { action = [] { return command(); }; });

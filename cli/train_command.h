@@ -17,11 +17,11 @@ namespace tutti::cli {
 
 struct TrainCommand {
   RunOptions run;
+  RunSettings& settings = run.settings;
   RunFile file;
   RunReport page;
   Profile profile;
   WorldRun ranks;
-  RunSettings settings;
   std::string resume, adapters, merged;
   std::optional<int64_t> overfit;
   bool json = false, quiet = false, summary = false;

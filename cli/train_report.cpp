@@ -51,14 +51,7 @@ nlohmann::ordered_json history_document(const TrainCommand::Outcome& o) {
 
 std::string TrainCommand::resume_command() const {
   std::string text = ranks.alone() ? "" : fmt::format("mpiexec -n {} ", ranks.ranks());
-  text += "tutti train --resume " + file_word(settings.checkpoint);
-  if (run.device != "auto") text += " --device " + shell_word(run.device);
-  if (!run.fallback.empty()) text += " --fallback " + run.fallback;
-  if (run.trainer.shard != "none") text += " --shard " + run.trainer.shard;
-  if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
-  if (run.trainer.workers >= 0) text += fmt::format(" --workers {}", run.trainer.workers);
-  if (run.trainer.prefetch > 0) text += fmt::format(" --prefetch {}", run.trainer.prefetch);
-  return text;
+  return text + "tutti train --resume " + file_word(settings.checkpoint) + run.words_to_resume();
 }
 
 nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& trainer, int64_t per_epoch,
@@ -89,7 +82,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"device_reason", device.reason},
                              {"batch", run.trainer.batch},
                              {"accumulate", run.trainer.accumulate},
-                             {"optimizer", run.optimizer},
+                             {"optimizer", run.text("optimizer")},
                              {"data", run.data},
                              {"precision", run.text("precision")},
                              {"loss_scale", scale ? nlohmann::json(*scale) : nlohmann::json()},

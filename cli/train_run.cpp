@@ -34,8 +34,8 @@ int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
                          "omit --seed: a resumed run keeps its seed");
   run.trainer.seed = trainer.seed();
   const Position before = trainer.position();
-  const int64_t of_epochs = trainer.steps_left(set, run.epochs);  // also updates position()
-  const int64_t left = run.steps > 0 ? std::max<int64_t>(run.steps - trainer.steps(), 0) : of_epochs;
+  const int64_t of_epochs = trainer.steps_left(set, settings.epochs);  // also updates position()
+  const int64_t left = settings.steps > 0 ? std::max<int64_t>(settings.steps - trainer.steps(), 0) : of_epochs;
   const Position& now = trainer.position();
   if (before.sample > 0 && before.samples != now.samples && !before.in_steps)
     print_err(
@@ -123,7 +123,7 @@ int TrainCommand::train_overfit(const Device& device, Trainer& trainer, const da
     throw Error(Code::internal, e.what(), e.remedy);
   }
   progress.clear();
-  profile.finish(parse_precision(run.text("precision")), run.threads, quiet);
+  profile.finish(parse_precision(run.text("precision")), run.threads(), quiet);
   return report(device, trainer, o);
 }
 

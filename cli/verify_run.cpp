@@ -33,7 +33,7 @@ struct VerifyRunCommand {
     run.restore(file);
     run.validate();
     check();
-    Device device = select_device(run.device);
+    Device device = select_device(run.settings.device);
     print_lost_plugins();
     data::Sources data = run.read_data();
     Task task = run.make_task(*data.train);
@@ -64,7 +64,7 @@ struct VerifyRunCommand {
   SavedStates retrain(Trainer& trainer, const data::Source& set, const SavedStates& saved) const {
     const int64_t steps = saved.rbegin()->first;
     const Device& device = trainer.device();
-    ProgressLine progress(steps, run.epochs, run.trainer.batch, quiet);
+    ProgressLine progress(steps, run.settings.epochs, run.trainer.batch, quiet);
     progress.print(fmt::format("{}: {} ({}), {} steps again", device.id, device.name, device.reason, steps));
     os::catch_signals();
     SavedStates found;

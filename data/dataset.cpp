@@ -179,26 +179,32 @@ Sources divide(const Source& all, const TrainTestSplit& parts) {
   return {part("/train", parts.train), part("/test", parts.test)};
 }
 
-bool DataOption::given(const OpenOptions& o) const {
-  return std::visit([&](auto member) { return o.*member != OpenOptions().*member; }, field);
-}
-
-std::string DataOption::text(const OpenOptions& o) const {
-  return std::visit([&](auto member) { return fmt::format("{}", o.*member); }, field);
-}
-
 std::span<const DataOption> data_options() {
+  using O = OpenOptions;
   static const std::vector<DataOption> all = {
-      {"test-data", &OpenOptions::test_data,
-       "The test set: another data set, in any of these forms, with the same columns"},
-      {"test-fraction", &OpenOptions::test_fraction,
-       "Part of the samples to split off as test set, for example 0.2 (default: 0.1), if the data has none"},
-      {"columns", &OpenOptions::columns, "Columns of a table to learn from, separated by commas (default: all)"},
-      {"drop", &OpenOptions::drop, "Columns of a table to leave out, separated by commas"},
-      {"csv", &OpenOptions::csv, std::string("A list that says ") + csv_format_doc},
-      {"tokenizer", &OpenOptions::tokenizer,
-       "Text tokenizer: bytes, chars, hf:FOLDER (tokenizer.json), bpe:FOLDER (GPT-2's vocab.json and merges.txt), or "
-       "gguf:FILE"}};
+      {.name = "test-data",
+       .group = "Data",
+       .field = &O::test_data,
+       .doc = "The test set: another data set, in any of these forms, with the same columns"},
+      {.name = "test-fraction",
+       .group = "Data",
+       .field = &O::test_fraction,
+       .doc = "Part of the samples to split off as test set, for example 0.2 (default: 0.1), if the data has none",
+       .unset = 0},
+      {.name = "columns",
+       .group = "Data",
+       .field = &O::columns,
+       .doc = "Columns of a table to learn from, separated by commas (default: all)"},
+      {.name = "drop",
+       .group = "Data",
+       .field = &O::drop,
+       .doc = "Columns of a table to leave out, separated by commas"},
+      {.name = "csv", .group = "Data", .field = &O::csv, .doc = std::string("A list that says ") + csv_format_doc},
+      {.name = "tokenizer",
+       .group = "Data",
+       .field = &O::tokenizer,
+       .doc = "Text tokenizer: bytes, chars, hf:FOLDER (tokenizer.json), bpe:FOLDER (GPT-2's vocab.json and "
+              "merges.txt), or gguf:FILE"}};
   return all;
 }
 
@@ -247,7 +253,8 @@ OptionError without_effect(std::string_view option, const std::string& value, co
 Sources open_data(const std::string& spec, const OpenOptions& options) try {
   const DataForm& form = form_of(spec);
   for (const DataOption& o : data_options())
-    if (o.given(options) && !form.takes.contains(o.name)) throw without_effect(o.name, o.text(options), spec);
+    if (const std::string value = o.value(options); value != o.default_text() && !form.takes.contains(o.name))
+      throw without_effect(o.name, value, spec);
   if (options.context != 0 && !form.takes.contains("context"))
     throw without_effect("context", std::to_string(options.context), spec);
   return options.test_data.empty() ? form.open(with_new_name(spec), options)

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "core/base/option_record.h"
 #include "core/base/status.h"
 #include "data/dataset.h"
 
@@ -29,15 +29,7 @@ struct DataForm {
 };
 
 /// One field of OpenOptions that users set: `--test-data`, and `test_data` in Python.
-struct DataOption {
-  std::string_view name;
-  std::variant<double OpenOptions::*, std::string OpenOptions::*> field;
-  std::string doc;
-  /// Whether the value differs from the default.
-  bool given(const OpenOptions& options) const;
-  /// The value as text.
-  std::string text(const OpenOptions& options) const;
-};
+using DataOption = OptionRecord<OpenOptions>;
 /// All of them, in the order of help texts.
 TUTTI_API std::span<const DataOption> data_options();
 /// Whether the option applies to such data. Throws Error(invalid) for a bad spec.

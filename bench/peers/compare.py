@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Whole training steps of Tutti and of a peer, taken in turn on the same machine with the same threads; prints ratios.
+"""Whole training steps of Tutti and of PyTorch, taken in turn on the same machine with the same threads; prints ratios.
 
-Makes the peer's own virtual environment (.venv/PEER) the first time. Needs build/release/bin/tutti (scripts/quickstart.sh).
+Makes PyTorch's own virtual environment (.venv/torch) the first time. Needs build/release/bin/tutti (scripts/quickstart.sh).
 
-  bench/peers/compare.py                      against PyTorch: two MLPs and the CNN
+  bench/peers/compare.py                      two MLPs and the CNN
   bench/peers/compare.py --cases all          also the larger MLP with GELU, one wide layer in bf16, the CNN at batch 256
   bench/peers/compare.py --full               also the CNN's three epochs on Fashion-MNIST, with accuracy
-  bench/peers/compare.py --peer tinygrad      against tinygrad, both through OpenCL
   bench/peers/compare.py --device cuda --peer-device cuda --precisions f32,tf32,bf16 \\
       --peer-modes eager,compile,reduce-overhead,max-autotune,graph,graph+channels-last
-                                        both on a CUDA device; the ratios are to the fastest of the peer's modes
+                                        both on a CUDA device; the ratios are to the fastest of PyTorch's modes
   bench/peers/compare.py --save NAME          writes docs/results/NAME.json too
 
 Both sides run on the first --threads CPUs that this process may use, whatever device or library makes their threads.
@@ -30,7 +29,7 @@ import machine
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../.."))
 TUTTI = os.path.join(ROOT, "build/release/bin/tutti")
-PEERS = {"torch": (["torch", "numpy"], "auto"), "tinygrad": (["tinygrad", "numpy"], "opencl")}  # packages, our device
+PACKAGES = ["torch", "numpy"]
 
 # Options of both, data of Tutti, data of the peer, the precision where it has one of its own. Single steps are timed at
 # a learning rate that leaves the loss where it is: synthetic data is soon solved, and the denormal numbers of a solved
@@ -65,22 +64,21 @@ class OutOfTime(Failed):
     """One that --deadline ended, or left out."""
 
 
-def peer_python(peer, device):
-    """The interpreter of the peer's own environment, made when it is not there or not whole."""
-    packages, _ = PEERS[peer]
-    folder = os.path.join(ROOT, ".venv", peer if device == "cpu" else f"{peer}-{device}")
+def peer_python(device):
+    """The interpreter of PyTorch's own environment, made when it is not there or not whole."""
+    folder = os.path.join(ROOT, ".venv", "torch" if device == "cpu" else f"torch-{device}")
     python = os.path.join(folder, "bin/python")
     if os.path.exists(python) and \
-            subprocess.run([python, "-c", f"import {', '.join(packages)}"], capture_output=True, check=False).returncode == 0:
+            subprocess.run([python, "-c", f"import {', '.join(PACKAGES)}"], capture_output=True, check=False).returncode == 0:
         return python
-    print(f"compare: making {os.path.relpath(folder)} with {', '.join(packages)}", file=sys.stderr)
+    print(f"compare: making {os.path.relpath(folder)} with {', '.join(PACKAGES)}", file=sys.stderr)
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     cpu_only = ["--index-url", "https://download.pytorch.org/whl/cpu", "--retries", "0"]
-    if peer != "torch" or device != "cpu" or subprocess.run(install + cpu_only + packages, check=False).returncode != 0:
-        if peer == "torch" and device == "cpu":
+    if device != "cpu" or subprocess.run(install + cpu_only + PACKAGES, check=False).returncode != 0:
+        if device == "cpu":
             print("compare: no CPU build at download.pytorch.org; taking PyPI's (with CUDA, some GB)", file=sys.stderr)
-        subprocess.run(install + packages, check=True)
+        subprocess.run(install + PACKAGES, check=True)
     return python
 
 
@@ -122,23 +120,18 @@ def take_turns(case, precision, args, python, more, rounds):
     judged = data == "fashion-mnist"  # synthetic data differs, so its accuracy says nothing
     common = options + more + ([] if "--optimizer" in options else ["--optimizer", "adam"])
     threads = ["--threads", str(args.threads)]
-    device = args.device or PEERS[args.peer][1]
     mine = common + ([] if precision == "f32" else ["--precision", precision])
-    mine += threads if device.startswith(("auto", "cpu", "onednn")) else []  # no other plugin has such an option
-    theirs = common + threads + ["--data", data.split(":")[0]]
-    modes = [""]
-    if args.peer == "torch":
-        theirs += ["--device", args.peer_device, "--precision", precision]
-        modes = [m for m in args.peer_modes if "cnn" in options or "channels-last" not in m]
+    mine += threads if args.device.startswith(("auto", "cpu", "onednn")) else []  # no other plugin has such an option
+    theirs = common + threads + ["--data", data.split(":")[0], "--device", args.peer_device, "--precision", precision]
+    modes = [m for m in args.peer_modes if "cnn" in options or "channels-last" not in m]
     ours, runs, failed, skipped = [], {mode: [] for mode in modes}, {}, []
     for number in range(rounds):
         print(f"compare: {name}, {precision}: round {number + 1} of {rounds}", file=sys.stderr)
-        ours.append(run([args.binary, "train", *mine, "--data", data, "--device", device, "--quiet", "--json",
+        ours.append(run([args.binary, "train", *mine, "--data", data, "--device", args.device, "--quiet", "--json",
                          *([] if judged else ["--no-eval"])], args))
         for mode in [m for m in modes if m not in failed and m not in skipped]:
             try:
-                runs[mode].append(run([python, os.path.join(HERE, f"peer_{args.peer}.py"), *theirs,
-                                       *(peer_options(mode) if mode else [])], args))
+                runs[mode].append(run([python, os.path.join(HERE, "peer_torch.py"), *theirs, *peer_options(mode)], args))
             except OutOfTime:
                 skipped.append(mode)
             except Failed as e:
@@ -191,8 +184,7 @@ def show(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", choices=PEERS, default="torch")
-    parser.add_argument("--device", help="of Tutti; default: auto against PyTorch, opencl against tinygrad")
+    parser.add_argument("--device", default="auto", help="of Tutti (default: auto)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
@@ -213,9 +205,6 @@ def main():
     args = parser.parse_args()
     if not os.path.exists(args.binary):
         sys.exit(f"compare: {os.path.relpath(args.binary)} is not built; run scripts/quickstart.sh")
-    if args.peer != "torch" and (args.peer_device != "cpu" or args.peer_modes != ["eager"] or args.precisions != ["f32"] or
-                                 not set(args.cases) <= set(USUAL)):
-        sys.exit(f"compare: --peer-device, --peer-modes, --precisions and cases beyond {', '.join(USUAL)} are for --peer torch")
     for option, found, known in (("--cases", args.cases, CASES), ("--precisions", args.precisions, ["f32", "tf32", "bf16"]),
                                  ("--peer-modes", [m.removesuffix("+channels-last") for m in args.peer_modes], MODES)):
         if unknown := [x for x in found if x not in known]:
@@ -223,7 +212,7 @@ def main():
     if not 1 <= args.threads <= len(os.sched_getaffinity(0)):
         sys.exit(f"compare: --threads {args.threads}: this process may use {len(os.sched_getaffinity(0))} CPUs")
 
-    python = args.python or peer_python(args.peer, args.peer_device)
+    python = args.python or peer_python(args.peer_device)
     if args.deadline:
         args.deadline += time.monotonic()
     todo = [(CASES[c], p, ["--steps", str(args.steps)], args.rounds)

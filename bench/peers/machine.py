@@ -8,6 +8,7 @@ import statistics
 import sys
 import time
 
+QUIET = 0.9  # idle share of a machine on which times mean something
 # Instruction sets that decide how fast products are, as /proc/cpuinfo names them (x86 and Arm).
 FEATURES = ["avx2", "fma", "avx_vnni", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16", "asimd", "bf16", "sve", "sve2", "sme"]
 
@@ -59,8 +60,8 @@ def told(machine):
 def quiet_or_exit(name, anyway):
     """The share of the machine that is idle; where that is too little, says so and exits with code 3."""
     idle = idle_share()
-    if idle < 0.9 and not anyway:
-        print(f"{name}: {idle:.0%} of the machine is idle, at least 90 % is needed (or --anyway)", file=sys.stderr)
+    if idle < QUIET and not anyway:
+        print(f"{name}: {idle:.0%} of the machine is idle, at least {QUIET:.0%} is needed (or --anyway)", file=sys.stderr)
         sys.exit(3)
     return idle
 

@@ -9,13 +9,18 @@ eager step as a CUDA graph and replays it. f32 is strict; bf16 is autocast over 
 host waits every 50 steps, and a step's time is its share of them; the first steps (compiling, choosing algorithms)
 count as the first step, not among the timed ones.
 """
+import argparse
 import contextlib
+import gzip
+import json
+import os
+import statistics
+import sys
 import time
 
+import numpy as np
 import torch
 from torch import nn
-
-import peer_common
 
 MODES = ["eager", "compile", "reduce-overhead", "max-autotune", "graph"]
 
@@ -40,12 +45,71 @@ def prepare(x):
     return x.float().mul_(1 / 255) if x.dtype == torch.uint8 else x
 
 
-def options(parser):
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=["mlp", "cnn"])
+    parser.add_argument("--layers", default="784,512,256,10")
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--data", default="synthetic", choices=["synthetic", "fashion-mnist"])
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--optimizer", choices=["adam", "adamw", "sgd"], default="adam")
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--steps", type=int, default=0, help="0: by epochs")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=0, help="0: as PyTorch chooses")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--mode", choices=MODES, default="eager")
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32", help="tf32: CUDA alone")
     parser.add_argument("--activation", choices=["relu", "gelu"], default="relu", help="of the mlp")
     parser.add_argument("--channels-last", action="store_true", help="images and filters in channels-last memory")
+    args = parser.parse_args()
+    args.sizes = [int(n) for n in args.layers.split(",")]
+    args.shape, args.classes = ((1, 28, 28), 10) if args.model == "cnn" else ((args.sizes[0],), args.sizes[-1])
+    return args
+
+
+def read_idx(path):
+    with gzip.open(path) as f:
+        rank = f.read(4)[3]
+        shape = np.frombuffer(f.read(4 * rank), dtype=">u4")
+        return np.frombuffer(f.read(), dtype=np.uint8).reshape([int(n) for n in shape]).copy()
+
+
+def load(args):
+    """Training and test arrays: samples u8 or f32, labels i64."""
+    if args.data == "fashion-mnist":
+        folder = os.path.join(os.environ["TUTTI_DATA_DIR"], "fashion-mnist") if "TUTTI_DATA_DIR" in os.environ else \
+            "/usr/share/datasets/fashion-mnist"
+        return [(read_idx(f"{folder}/{part}-images-idx3-ubyte.gz").reshape(-1, 1, 28, 28),
+                 read_idx(f"{folder}/{part}-labels-idx1-ubyte.gz").astype(np.int64)) for part in ("train", "t10k")]
+    random = np.random.default_rng(args.seed)
+    prototypes = random.uniform(-1, 1, (args.classes, *args.shape)).astype(np.float32)
+    halves = []
+    for n in (8192, 2048):
+        y = random.integers(0, args.classes, n)
+        halves.append((prototypes[y] + random.uniform(-1, 1, (n, *args.shape)).astype(np.float32), y))
+    return halves
+
+
+def report(args, engine, device, parameters, threads, losses, accuracy, train_s, times, first_s):
+    """Prints the document with the keys of `tutti train --json` that mean the same; `times`: ms of every step."""
+    json.dump({
+        "engine": engine,
+        "device": device,
+        "model": args.model,
+        "parameters": parameters,
+        "batch": args.batch,
+        "steps": len(times),
+        "threads": threads,
+        "loss": losses[-1],
+        "accuracy": accuracy,
+        "first_step_s": first_s,
+        "train_s": train_s,
+        "samples_per_s": len(times) * args.batch / train_s,
+        "step_ms_median": statistics.median(times[10:] or times),
+    }, sys.stdout)
+    print()
 
 
 class Trainer:
@@ -115,7 +179,7 @@ def accuracy(trainer, x, y):
 
 
 def main():
-    args = peer_common.arguments(__doc__, options)
+    args = arguments()
     if args.threads > 0:
         torch.set_num_threads(args.threads)
     cuda = args.device == "cuda"
@@ -133,7 +197,7 @@ def main():
     if args.channels_last:
         model = model.to(memory_format=torch.channels_last)
     (x, y), (test_x, test_y) = [(torch.from_numpy(a).to(device), torch.from_numpy(b).to(device))
-                                for a, b in peer_common.load(args)]
+                                for a, b in load(args)]
 
     def wait():
         if cuda:
@@ -176,7 +240,7 @@ def main():
     words = [f"PyTorch {torch.__version__}"] + [w for w in (args.mode, args.precision) if w not in ("eager", "f32")]
     if args.channels_last:
         words.append("channels-last")
-    peer_common.report(args, " ".join(words), where, sum(p.numel() for p in model.parameters()),
+    report(args, " ".join(words), where, sum(p.numel() for p in model.parameters()),
                        torch.get_num_threads(), losses, accuracy(trainer, test_x, test_y), train_s, times, first_s)
 
 

@@ -5,7 +5,6 @@ import time
 import torch
 import torch.nn.functional as F
 
-import peer_common
 import peer_torch
 import zoo
 from peer_rounds import Declined
@@ -61,9 +60,9 @@ class Peer:
         sys.argv = ["peer_torch", case["model"], "--layers", case["layers"], "--batch", str(case["batch"]), "--optimizer",
                     case["optimizer"], "--lr", str(case["lr"]), "--device", device.type, "--precision", case["precision"],
                     "--dropout", str(case["dropout"]), "--activation", case["activation"], "--mode", mode]
-        args = peer_common.arguments(peer_torch.__doc__, peer_torch.options)
+        args = peer_torch.arguments()
         torch.manual_seed(args.seed)
-        x, y = (torch.from_numpy(a[:case["samples"]]).to(device) for a in peer_common.load(args)[0])
+        x, y = (torch.from_numpy(a[:case["samples"]]).to(device) for a in peer_torch.load(args)[0])
         trainer = peer_torch.Trainer(args, peer_torch.make_model(args).to(device), x, y)
         batch, at, order = args.batch, 0, None
         per_epoch = len(y) // batch

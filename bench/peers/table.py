@@ -14,9 +14,6 @@ Exit code: 0, 1 where a row failed, 3 on a busy machine.
 import argparse
 import datetime
 import json
-import math
-import multiprocessing
-import os
 import pathlib
 import statistics
 import subprocess
@@ -53,22 +50,6 @@ ROWS = {
     "mobilenet_v2": ("MobileNetV2 CIFAR B32", ["--models", "mobilenet_v2"], (0.8, 0.8), (0, 0.5)),
     "dlrm": ("DLRM B128", ["--models", "dlrm"], (0.8, 0.8), (0, 0.5)),
 }
-
-
-def spin(seconds):
-    """Processor seconds that this process got of so many."""
-    start, begin = time.perf_counter(), time.process_time()
-    while time.perf_counter() - start < seconds:
-        pass
-    return time.process_time() - begin
-
-
-def free_share():
-    """What share of all processors a loop on each of them gets: below 0.95 others are at work."""
-    count = len(os.sched_getaffinity(0))
-    with multiprocessing.Pool(count) as pool:
-        pool.map(spin, [0.1] * count)
-        return sum(pool.map(spin, [2] * count)) / (2 * count)
 
 
 def bench(o, row):
@@ -125,7 +106,7 @@ def table(report):
                     if ratio else "| | "]
             lines.append(f"| {title} | {precision} | {statistics.median([r['ms'] for r in good]):.2f} | {peer[0]} | {aims[k]} | "
                          f"{share:.2f}{mark(share >= shares[k])} | {shares[k] or ''} | {statistics.median([r['first_ms'] for r in good]):.0f} |")
-    lines += [""] + [f"Geometric mean of the ratios in {p}: {math.exp(statistics.mean(map(math.log, r))):.2f} over {len(r)} rows"
+    lines += [""] + [f"Geometric mean of the ratios in {p}: {machine.geometric_mean(r):.2f} over {len(r)} rows"
                      for p, r in ratios.items() if r]
     return "\n".join(lines)
 
@@ -142,7 +123,7 @@ def main():
     p.add_argument("--runs", type=int, default=1)
     p.add_argument("--json", help="the figures of all runs, into this file after every row")
     p.add_argument("--from", dest="source", help="print the table of such a file, and run nothing")
-    p.add_argument("--even-busy", action="store_true", help="go on where others are at work")
+    p.add_argument("--anyway", "--even-busy", action="store_true", help="go on where others are at work")
     o = p.parse_args()
     if o.source:
         print(table(json.loads(pathlib.Path(o.source).read_text())))
@@ -156,17 +137,11 @@ def main():
     for run in range(o.runs):
         report["runs"].append([])
         for row in rows:
-            free = free_share()
             for _ in range(5):  # what the row before left behind ends by itself
-                if free >= 0.95 or o.even_busy:
+                if o.anyway or machine.idle_share() >= machine.QUIET:
                     break
                 time.sleep(5)
-                free = free_share()
-            if free < 0.95 and not o.even_busy:
-                print(f"bench-peers: a busy machine: a loop on every processor got {100 * free:.0f} % of its time; wait until nothing else "
-                      "runs, or add --even-busy", file=sys.stderr)
-                return 3
-            report["free"].append(round(free, 3))
+            report["free"].append(round(machine.quiet_or_exit("bench-peers", o.anyway), 3))
             print(f"run {run + 1} of {o.runs}: {row}", file=sys.stderr, flush=True)
             try:
                 document = bench(o, row)

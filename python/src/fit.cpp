@@ -11,6 +11,7 @@
 #include "core/world/agree.h"
 #include "core/world/world.h"
 #include "module.h"
+#include "options.h"
 #include "train/run/run_option.h"
 
 namespace tutti::python {
@@ -84,7 +85,7 @@ class IterablePasses : public Passes {
 
   void open() {
     WithGil gil;
-    nb::object limit = until_ == RunSettings::unlimited ? nb::none() : nb::cast(until_ - trainer_.steps());
+    nb::object limit = until_ == Run::unlimited ? nb::none() : nb::cast(until_ - trainer_.steps());
     iterator_ = nb::iter(iterable_(limit));
   }
 
@@ -194,23 +195,8 @@ class PyObserver : public RunObserver {
 /// Options of fit(), by their names in Python.
 RunSettings settings_of(const nb::dict& given) {
   RunSettings s;
-  for (const RunOption& option : run_options()) {
-    const std::string key = keyword(option.name);
-    if (!given.contains(key.c_str())) continue;
-    nb::handle value = given[key.c_str()];
-    std::visit(
-        [&](auto member) {
-          using V = std::remove_cvref_t<decltype(s.*member)>;
-          V x{};
-          if constexpr (std::is_same_v<V, std::string>)
-            x = nb::cast<std::string>(nb::str(value));
-          else if (!nb::try_cast(value, x))
-            throw invalid_option(option.name, nb::cast<std::string>(nb::str(value)),
-                                 std::is_same_v<V, bool> ? "expected True or False" : "expected a whole number");
-          s.*member = std::move(x);
-        },
-        option.field);
-  }
+  std::map<std::string, std::string> none;
+  set_options(s, none, run_options(), given);
   s.only_best = !given.contains("keep_best");
   if (s.only_best && !s.checkpoint.empty() && (s.keep > 1 || !s.save_every.empty()))
     throw invalid_option(s.keep > 1 ? "keep" : "save-every", "",
@@ -220,19 +206,20 @@ RunSettings settings_of(const nb::dict& given) {
   return s;
 }
 
-/// Adds steps or epochs, None for no limit, to the settings.
-void set_limits(RunSettings& s, const Trainer& t, std::optional<int64_t> epochs, std::optional<int64_t> steps) {
-  if (steps)
-    s.steps = t.steps() + *steps;
-  else if (epochs)
-    s.epochs = *epochs;
+/// The step at which the call ends; none if it ends after RunSettings::epochs. Without steps and epochs it does not
+/// end.
+std::optional<int64_t> end_of(const Trainer& t, const RunSettings& s, const nb::dict& given) {
+  if (given.contains("steps")) return t.steps() + s.steps;
+  return given.contains("epochs") ? std::optional<int64_t>() : Run::unlimited;
 }
 
-void run(Trainer& t, Passes& passes, const Source* validation, RunSettings settings, PyObserver& observer) {
+void run(Trainer& t, Passes& passes, const Source* validation, RunSettings settings, std::optional<int64_t> end,
+         PyObserver& observer) {
   World* world = t.options().world.get();
   settings.no_eval = !validation;
   settings.norms = t.options().norms_every > 0;
   Run run(std::move(settings), !world || world->rank() == 0);
+  if (end) run.end_at(*end);
   RunResult result = run.train(t, passes, validation, observer);
   if (!result.hint.empty()) observer.warn(result.hint);
   if (!result.stopped) return;
@@ -260,53 +247,39 @@ void agree_on(Trainer& t, const Source& set, bool same_set, const std::map<std::
   agree(world, made);
 }
 
-void bind_run_options(nb::module_& m) {
-  m.def("run_options", [] {  // (keyword, default, doc) of each record that fit() takes
-    nb::list all;
-    for (const RunOption& option : run_options())
-      if (option.python.empty())
-        all.append(nb::make_tuple(keyword(option.name),
-                                  std::visit([](auto member) { return nb::cast(RunSettings{}.*member); }, option.field),
-                                  option.doc));
-    return all;
-  });
-}
-
 void bind_fit(nb::class_<PyTrainer>& trainer) {
-  using Limit = std::optional<int64_t>;
   using Options = std::map<std::string, std::string>;
   trainer.def(
       "keep", [](PyTrainer&, const Source&) {}, nb::keep_alive<1, 2>());
   trainer.def(
       "fit",
-      [](PyTrainer& trainer, const Source& set, const Source* validation, Limit epochs, Limit steps,
-         const nb::dict& options, nb::object front) {
-        RunSettings s = settings_of(options);
+      [](PyTrainer& trainer, const Source& set, const Source* validation, const nb::dict& options, nb::object front) {
+        const RunSettings s = settings_of(options);
         PyObserver observer(trainer, std::move(front));
+        const auto end = end_of(*trainer.held(), s, options);
         trainer.use([&](Trainer& t) {
-          set_limits(s, t, epochs, steps);
           SetPasses passes(t, set);
-          run(t, passes, validation, s, observer);
+          run(t, passes, validation, s, end, observer);
         });
       },
-      nb::arg("set"), nb::arg("validation").none(), nb::arg("epochs").none(), nb::arg("steps").none(),
-      nb::arg("options"), nb::arg("front"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+      nb::arg("set"), nb::arg("validation").none(), nb::arg("options"), nb::arg("front"), nb::keep_alive<1, 2>(),
+      nb::keep_alive<1, 3>());
   trainer.def(
       "fit_iterable",
-      [](nb::handle_t<PyTrainer> self, nb::object iterable, int64_t length, const Source* validation, Limit epochs,
-         Limit steps, const nb::dict& options, nb::object front, bool agreed, bool same_batches, const Options& given) {
-        RunSettings s = settings_of(options);
+      [](nb::handle_t<PyTrainer> self, nb::object iterable, int64_t length, const Source* validation,
+         const nb::dict& options, nb::object front, bool agreed, bool same_batches, const Options& given) {
+        const RunSettings s = settings_of(options);
         auto& trainer = nb::cast<PyTrainer&>(self);
         PyObserver observer(trainer, std::move(front));
+        const auto end = end_of(*trainer.held(), s, options);
         trainer.use([&](Trainer& t) {
-          set_limits(s, t, epochs, steps);
-          IterablePasses passes(t, self, std::move(iterable), length, s.steps, {!agreed, same_batches, given});
-          run(t, passes, validation, s, observer);
+          IterablePasses passes(t, self, std::move(iterable), length, end.value_or(Run::unlimited),
+                                {!agreed, same_batches, given});
+          run(t, passes, validation, s, end, observer);
         });
       },
-      nb::arg("iterable"), nb::arg("length"), nb::arg("validation").none(), nb::arg("epochs").none(),
-      nb::arg("steps").none(), nb::arg("options"), nb::arg("front"), nb::arg("agreed"), nb::arg("same_batches"),
-      nb::arg("given"), nb::keep_alive<1, 4>());
+      nb::arg("iterable"), nb::arg("length"), nb::arg("validation").none(), nb::arg("options"), nb::arg("front"),
+      nb::arg("agreed"), nb::arg("same_batches"), nb::arg("given"), nb::keep_alive<1, 4>());
 }
 
 }  // namespace tutti::python

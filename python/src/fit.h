@@ -23,7 +23,6 @@ struct RanksCheck {
 void agree_on(Trainer& trainer, const data::Source& set, bool same_set,
               const std::map<std::string, std::string>& options);
 
-void bind_run_options(nb::module_& m);
 void bind_fit(nb::class_<PyTrainer>& trainer);
 
 }  // namespace tutti::python

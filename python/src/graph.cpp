@@ -174,7 +174,7 @@ struct PyProgram : Exclusive<Compiled> {
   PyProgram(const GraphRef& g, const std::string& device, const std::map<std::string, std::string>& options,
             const std::string& fallback)
       : Exclusive([&] {
-          return std::make_shared<Compiled>(g->get(), select_device(device), options, fallback_named(fallback));
+          return std::make_shared<Compiled>(g->get(), select_device(device), options, parse_fallback(fallback));
         }) {}
   void run(const std::map<std::string, Array>& given) {
     HostViews feeds;
@@ -224,12 +224,6 @@ Values unwrap(const std::vector<PyValue>& values) {
     out.push_back(v.get());
   }
   return out;
-}
-
-Fallback fallback_named(const std::string& name) {
-  if (name == "none") return Fallback::none;
-  if (name == "cpu") return Fallback::cpu;
-  throw invalid(fmt::format("unknown fallback '{}'", name), "use none or cpu");
 }
 
 void bind_graph(nb::module_& m) {

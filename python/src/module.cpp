@@ -8,6 +8,7 @@
 #include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "train/run/run_option.h"
+#include "train/run/trainer_option.h"
 
 std::string tutti::python::keyword(std::string_view option) {
   std::string key(option);
@@ -21,10 +22,14 @@ NB_MODULE(_core, m) {
   m.attr("version") = TUTTI_VERSION;
   m.def("leave_interpreter", &leave_interpreter);  // for atexit
   tutti::set_option_style([](std::string_view name, std::string_view value) {
-    for (const tutti::RunOption& option : tutti::run_options())
-      if (option.name == name && !option.python.empty()) return std::string(option.python);
     std::string key = keyword(name);
-    if (value.empty()) return key;
+    auto find = [&](const auto& records) {
+      for (const auto& option : records)
+        if (option.name == name && !option.python.empty()) key = option.python;
+    };
+    find(tutti::run_options());
+    find(tutti::trainer_options());
+    if (value.empty() || key.find('=') != std::string::npos) return key;
     bool number = tutti::parse_number<double>(std::string(value)).has_value();
     return number ? fmt::format("{}={}", key, value) : fmt::format("{}='{}'", key, value);
   });

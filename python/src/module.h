@@ -152,9 +152,6 @@ nb::object alias(const std::pair<TensorType, TuttiNativeState>& state, std::shar
 using Callback = std::shared_ptr<nb::object>;
 Callback callback(nb::object function);
 
-/// Throws Error(invalid) for names other than none and cpu.
-Fallback fallback_named(const std::string& name);
-
 void bind_errors(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_devices(nb::module_& m);

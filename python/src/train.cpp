@@ -2,15 +2,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "array_source.h"
 #include "core/base/status.h"
 #include "data/dataset.h"
 #include "data/form.h"
 #include "fit.h"
 #include "optimizers.h"
+#include "options.h"
 #include "python_builder.h"
 #include "summary.h"
 #include "train/run/fastest.h"
+#include "train/run/run_option.h"
 #include "train/run/trainer.h"
 #include "train/run/trainer_option.h"
 #include "world.h"
@@ -83,39 +87,21 @@ Task task_of(nb::object function, const std::string& description) {
       description);
 }
 
-/// Its name in Python.
-std::string keyword_of(const TrainerOption& option) {
-  return keyword(option.python.empty() ? option.name : option.python);
-}
-
 /// Options passed by the Python class, named as in TrainerOptions.
 TrainerOptions options_of(const nb::dict& d) {
   TrainerOptions o;
   OptionTexts texts;
-  for (const TrainerOption& option : trainer_options()) {
-    const std::string key = keyword_of(option);
-    if (!d.contains(key.c_str())) continue;
-    if (option.parse)
-      texts.emplace(option.name, nb::cast<std::string>(nb::str(nb::handle(d[key.c_str()]))));
-    else
-      std::visit(
-          [&](auto member) {
-            auto& value = o.*member;
-            value = nb::cast<std::remove_reference_t<decltype(value)>>(d[key.c_str()]);
-          },
-          option.field);
-  }
+  set_options(o, texts, trainer_options(), d);
   if (d.contains("local_batches")) o.local_batches = o.local_evaluation = nb::cast<bool>(d["local_batches"]);
-  parse_texts(o, texts, d.contains("total") ? nb::cast<int64_t>(d["total"]) : 0);
   if (d.contains("device_options"))
     o.device_options = nb::cast<std::map<std::string, std::string>>(d["device_options"]);
+  parse_texts(o, texts, d.contains("total") ? nb::cast<int64_t>(d["total"]) : 0);
   if (d.contains("optimizer")) {
     auto [kind, given] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(d["optimizer"]);
     o.optimizer =
         d.contains("traced") ? traced_optimizer(kind, given, nb::borrow(d["traced"])) : optimizer_of(kind, given);
   }
   if (d.contains("update")) o.update = update_of(nb::borrow(d["update"]));
-  if (d.contains("fallback")) o.fallback = fallback_named(nb::cast<std::string>(d["fallback"]));
   if (d.contains("factor")) {  // the factor on the learning rate, called before every step
     Callback f = callback(nb::borrow(d["factor"]));
     o.schedule = [f](int64_t step) {
@@ -145,23 +131,27 @@ double train(PyTrainer& trainer, const Source& set, int64_t max_steps) {
       .loss;
 }
 
-/// Sets the field of data_options() with that name in Python, or one that Python alone has.
-void set_data_option(data::OpenOptions& how, const std::string& key, nb::handle value) {
-  std::vector<std::string> names = {"vocabulary", "whole", "labelled"};
-  for (const data::DataOption& option : data::data_options()) {
-    names.push_back(keyword(option.name));
-    if (names.back() != key) continue;
-    return std::visit([&](auto field) { how.*field = nb::cast<std::remove_cvref_t<decltype(how.*field)>>(value); },
-                      option.field);
+/// Options of open_data(), by their names in Python.
+data::OpenOptions open_options_of(const nb::dict& given) {
+  data::OpenOptions how;
+  OptionTexts none;
+  set_options(how, none, data::data_options(), given);
+  std::vector<std::string> names = {"context", "vocabulary", "whole", "labelled"};
+  for (const data::DataOption& option : data::data_options()) names.push_back(keyword_of(option));
+  for (auto [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "context")
+      how.context = nb::cast<int64_t>(value);
+    else if (name == "vocabulary")
+      how.vocabulary = nb::cast<std::string>(value);
+    else if (name == "whole")
+      how.whole = nb::cast<bool>(value);
+    else if (name == "labelled")
+      how.labelled = nb::cast<bool>(value);
+    else if (std::ranges::find(names, name) == names.end())
+      throw invalid(fmt::format("open_data: unknown option '{}'", name), fmt::format("use {}", fmt::join(names, ", ")));
   }
-  if (key == "vocabulary")
-    how.vocabulary = nb::cast<std::string>(value);
-  else if (key == "whole")
-    how.whole = nb::cast<bool>(value);
-  else if (key == "labelled")
-    how.labelled = nb::cast<bool>(value);
-  else
-    throw invalid(fmt::format("open_data: unknown option '{}'", key), fmt::format("use {}", fmt::join(names, ", ")));
+  return how;
 }
 
 void bind_data(nb::module_& m) {
@@ -208,14 +198,13 @@ void bind_data(nb::module_& m) {
       .def("set", &RowSource::set, nb::arg("columns"));
   m.def(
       "open_data",
-      [](const std::string& spec, int64_t context, const std::string& tokenizer, const nb::dict& options) {
-        data::OpenOptions how{.context = context, .tokenizer = tokenizer};
-        for (auto [key, value] : options) set_data_option(how, nb::cast<std::string>(key), value);
+      [](const std::string& spec, const nb::dict& options) {
+        const data::OpenOptions how = open_options_of(options);
         WithoutGil release;
         data::Sources s = data::open_data(spec, how);
         return std::pair(std::const_pointer_cast<Source>(s.train), std::const_pointer_cast<Source>(s.test));
       },
-      nb::arg("spec"), nb::arg("context"), nb::arg("tokenizer"), nb::arg("options"));
+      nb::arg("spec"), nb::arg("options"));
 }
 
 void bind_tasks(nb::module_& m) {
@@ -274,20 +263,6 @@ void bind_tasks(nb::module_& m) {
       .def("__init__",
            [](Task* self, nb::object f, const std::string& d) { new (self) Task(task_of(std::move(f), d)); })
       .def("__repr__", &Task::describe);
-}
-
-static void bind_trainer_options(nb::module_& m) {
-  m.def("trainer_options", [] {  // (keyword, default, doc, its name in commands or "") of each record
-    nb::list all;
-    for (const TrainerOption& option : trainer_options())
-      all.append(nb::make_tuple(
-          keyword_of(option),
-          option.parse
-              ? nb::cast(option.text)
-              : std::visit([](auto member) -> nb::object { return nb::cast(TrainerOptions{}.*member); }, option.field),
-          option.doc, std::string(option.scope == TrainerOption::Scope::library ? "" : option.name)));
-    return all;
-  });
 }
 
 void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
@@ -350,8 +325,8 @@ void bind_trainer_states(nb::class_<PyTrainer>& trainer) {
 void bind_trainer(nb::module_& m) {
   m.def("used_by_the_run", &used_by_the_run);
   m.def("wants_fastest", &wants_fastest);
-  bind_trainer_options(m);
-  bind_run_options(m);
+  m.def("trainer_options", [] { return rows_of(trainer_options()); });
+  m.def("run_options", [] { return rows_of(run_options()); });
   nb::class_<PyTrainer> trainer(m, "Trainer");
   trainer
       .def(

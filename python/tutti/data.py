@@ -135,7 +135,7 @@ def open_data(spec: str, context: int = 0, tokenizer: str = "chars", **options: 
     Options: those of `tutti train`, such as test_fraction=0.2, drop="id" or csv="latin-1"; vocabulary=train.vocabulary
     reads another file in the encoding of a training set; whole=True does not divide the samples; labelled=False reads
     rows without labels, which are 0 then."""
-    train, test = _core.open_data(spec, context, tokenizer, options)
+    train, test = _core.open_data(spec, {"context": context, "tokenizer": tokenizer, **options})
     for note in dict.fromkeys([*train.notes, *test.notes]):
         warnings.warn(note, stacklevel=2)
     return train, test

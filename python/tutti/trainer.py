@@ -1,5 +1,6 @@
 """Training: `Trainer(task, device="auto").fit(train, validation, epochs=5)`."""
 import dataclasses
+import inspect
 import os
 import sys
 import textwrap
@@ -114,7 +115,6 @@ class Trainer:
     update      an optimizer's update of one's own, in place of the optimizer's: a function of (graph, [(name, value)] of the parameters,
                 their gradients, rate, steps done) that sets their states, and its own "optimizer.…", by graph.set_state
     lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj")), or a rank
-    fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
     batches     under mpiexec, what the ranks hand in: "global": all of them the same data, of which each computes its share; "local":
                 iterables of batches of their own, of batch / ranks samples, such as a DataLoader with a DistributedSampler gives.
                 Then each rank evaluates by itself
@@ -136,10 +136,7 @@ class Trainer:
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim",
                                "tutti.optim has " + ", ".join(optimizers) + "; tutti.optimizer makes others")
-        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "fallback")
-        for key in options:
-            if key not in known:
-                raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
+        _expect_known("Trainer", options, _core.trainer_options(), "device_options")
         self._callbacks = list(callbacks)
         for callback in self._callbacks:
             if not isinstance(callback, Callback):
@@ -212,11 +209,8 @@ class Trainer:
         `checkpoint` is the file of the best model of this call, by validation loss (without validation data, by training
         loss). With keep_best=True or False it is that of the newest model, saved after every epoch and on Ctrl-C; True also
         keeps the best one, as NAME.best.EXT. Files are written in the background."""
-        known = [name for name, *_ in _core.run_options()]
-        for key in options:
-            if key not in known:
-                raise TypeError(f"fit has no option '{key}': it has {', '.join(known)}")
-        options = {k: v for k, v in {**options, "checkpoint": checkpoint}.items() if v is not None}
+        _expect_known("fit", options, _core.run_options())
+        options = {k: v for k, v in {**options, "epochs": epochs, "steps": steps, "checkpoint": checkpoint}.items() if v is not None}
         streamed = isinstance(train, Iterable) and not isinstance(train, (_core.Source, str, Mapping))
         if streamed and self._reads_again:
             raise InvalidError("nan_check runs steps again with the same samples, and an iterable's are gone",
@@ -234,17 +228,15 @@ class Trainer:
         validation = source(validation, "validation") if validation is not None else None
         if self._front is not None:
             raise InvalidError("fit() within a callback of fit()", "call it after the run")
-        given = self._all_given() | {k: str(v) for k, v in options.items()} | {"epochs": str(epochs)}
-        if steps is not None:
-            given["steps"] = str(steps)
+        given = self._all_given() | {k: str(v) for k, v in options.items()}
         with _Front(self, progress and self._world.rank == 0, given) as front:
             if streamed:
                 batches = Stream(train, columns, self._batch, self._keep_last, self._ahead)
-                self._core.fit_iterable(batches, len(train) if hasattr(train, "__len__") else 0, validation, epochs, steps, options,
-                                        front, self._agreed, not self._local, self._all_given())
+                self._core.fit_iterable(batches, len(train) if hasattr(train, "__len__") else 0, validation, options, front,
+                                        self._agreed, not self._local, self._all_given())
                 self._agreed = True
             else:
-                self._core.fit(train, validation, epochs, steps, options, front)
+                self._core.fit(train, validation, options, front)
         return front.history
 
     def _all_given(self):
@@ -354,10 +346,18 @@ class Trainer:
         return f"Trainer({self.task!r}, device={self.device!r}, {self.optimizer!r}, {self.steps} steps done)"
 
 
+def _expect_known(function, options, records, *others):
+    """Raises TypeError for a keyword argument that is neither an option with a record nor one of the others."""
+    known = [*(name for name, *_ in records if name), *others]
+    for key in options:
+        if key not in known:
+            raise TypeError(f"{function} has no option '{key}': it has {', '.join(known)}")
+
+
 def _option_lines(of, records, indent):
     """The options that have records and are not described yet, one paragraph each, for a docstring."""
     for name, default, doc, *_ in records:
-        if f"    {name} " in (of.__doc__ or "") or name == "checkpoint":
+        if not name or f"    {name} " in (of.__doc__ or "") or name in inspect.signature(of).parameters:
             continue
         text = f"{name:<11} {doc}" + (f" (default {default})" if default and default != -1 else "")
         yield textwrap.fill(text, 128, initial_indent=indent * " ", subsequent_indent=(indent + 12) * " ")

@@ -257,7 +257,7 @@ class Bench(harness.Case):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_scripts_lie_where_they_are_sought(self):
-        for name in ("peer_rounds", "rounds_torch", "rounds_jax", "rounds_tinygrad", "zoo_tinygrad", "peer_torch", "peer_common", "zoo/resnet18"):
+        for name in ("peer_rounds", "rounds_torch", "rounds_jax", "rounds_tinygrad", "zoo_tinygrad", "peer_torch", "zoo/resnet18"):
             self.assertTrue((SCRIPTS / f"{name}.py").is_file(), name)
 
 

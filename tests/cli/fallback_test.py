@@ -77,7 +77,7 @@ class Fallback(harness.Case):
         self.assertEqual(out["fallback"], {"device": None, "nodes": [], "bytes_per_step": 0})
 
     def test_other_fallbacks_are_refused(self):
-        self.fails(2, ["--fallback", "'gpu' is not cpu"], "train", *MLP, "--fallback", "gpu")
+        self.fails(2, ["--fallback gpu: unknown", "use none or cpu"], "train", *MLP, "--fallback", "gpu")
 
 
 class Memory(harness.Case):

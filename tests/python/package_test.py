@@ -119,15 +119,27 @@ class TrainerOptions(unittest.TestCase):
         self.assertFalse([name for name in moved if name.startswith("body.0.")])
         for options, message in (({"lora_alpha": 3}, "lora_alpha=3: has no effect without lora"), ({"lora": -1}, "lora=-1: is not a rank"),
                                  ({"schedule": "cosine"}, r"a run of 0 steps \(total\) must be at least 1"), ({"normalise": "data"}, "no training set"),
-                                 ({"recompute": "some"}, "recompute='?some'?: must be")):
+                                 ({"recompute": "some"}, "recompute='?some'?: must be"), ({"threads": -1}, "threads=-1: must be a whole number"), ({"norms_every": -1}, "norms_every=-1: must be at least 0"),
+                                 ({"fallback": "gpu"}, "fallback='gpu': unknown"), ({"batch": "all"}, "batch='all': expected a whole number")):
             with self.assertRaisesRegex(tutti.InvalidError, message):
                 trainer(**options)
 
+    def test_threads_are_an_option_of_the_device(self):
+        for options in ({"threads": 1}, {"device_options": {"threads": "1"}}):
+            with self.subTest(options), tempfile.TemporaryDirectory() as folder:
+                t = trainer(**options)
+                t.fit(quadrants(), steps=1)
+                t.save(f"{folder}/run")
+                self.assertIn(b'"threads":"onednn 1"', pathlib.Path(f"{folder}/run").read_bytes())
+
     def test_docs_list_their_records(self):
         docs = (pathlib.Path(__file__).parents[2] / "docs/RUNS.md").read_text()
-        for name, default, doc, command in tutti._core.trainer_options():
-            flag = f"`--{command}`" if command else ""
-            self.assertIn(f"| {flag} | `{name}` | {'none' if default == '' else default} | {doc} |\n", docs)
+        rows = [*tutti._core.run_options(), *tutti._core.trainer_options()]
+        self.assertLess({"epochs", "memory-budget", "device", "optimizer", "lr", "threads"}, {command for *_, command in rows})
+        for name, default, doc, command in rows:
+            flag, keyword = (f"`{text}`" if text else "" for text in (command and f"--{command}", name))
+            self.assertIn(f"| {flag} | {keyword} | {'none' if default == '' else default} | {doc} |\n", docs)
+        for name, *_ in tutti._core.trainer_options():
             self.assertIn(f"    {name} ", tutti.Trainer.__doc__)
 
 
@@ -313,10 +325,11 @@ class Training(unittest.TestCase):
                 self.assertEqual((resumed.steps, len(resumed.fit(data, quadrants(seed=1), epochs=9, patience=2))), (8, 2))
 
     def test_options_of_a_run_that_do_not_apply(self):
-        for options, message in (({"patience": 2}, "patience=2: .*without validation=None"), ({"keep": 2}, "keep: has no effect without checkpoint"),
-                                 ({"target": "loss=1"}, "target='loss=1': needs evaluation[\\s\\S]*omit target or validation=None"), ({"save_every": "5x"}, "save_every"),
+        for options, message in (({"patience": 2}, "patience=2: needs the test loss[\\s\\S]*omit patience or validation=None"), ({"keep": 2}, "keep: has no effect without checkpoint"),
+                                 ({"target": "loss=1"}, "target='loss=1': needs the test loss[\\s\\S]*omit target or validation=None"), ({"save_every": "5x"}, "save_every"),
                                  ({"save_every": 5, "checkpoint": "x"}, "save_every: checkpoint has the best model.*keep_best=True"),
-                                 ({"patience": "some"}, "patience='some': expected a whole number")):
+                                 ({"patience": "some"}, "patience='some': expected a whole number"), ({"epochs": -1}, "epochs=-1: must be at least 0"),
+                                 ({"steps": "all"}, "steps='all': expected a whole number")):
             for data in (quadrants(), self.batches()):
                 with self.subTest(options), self.assertRaisesRegex(tutti.InvalidError, message):
                     trainer().fit(data, **options)
@@ -326,7 +339,7 @@ class Training(unittest.TestCase):
             trainer().fit(quadrants(), patients=1)
         with self.assertRaisesRegex(TypeError, "fit has no option 'no_eval'"):  # it is validation=None
             trainer().fit(quadrants(), no_eval=True)
-        for name, _, doc in tutti._core.run_options():
+        for name, *_ in tutti._core.run_options():
             self.assertIn(name, tutti.Trainer.fit.__doc__)
 
     def test_a_task_of_ones_own(self):

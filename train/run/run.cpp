@@ -52,7 +52,9 @@ Scalars EpochResult::scalars() const {
 struct Run::Impl {
   RunSettings settings;
   bool writes;
-  std::optional<FileLock> lock = {};  // two runs must not save to the same file
+  int64_t last_step = settings.steps > 0 ? settings.steps : unlimited;
+  int64_t epochs = settings.steps > 0 ? unlimited : settings.epochs;  // of this run
+  std::optional<FileLock> lock = {};                                  // two runs must not save to the same file
   std::optional<RunLog> log = {};
   size_t logged = 0;  // losses of the trainer
 
@@ -108,7 +110,7 @@ class Run::Loop {
   }
 
  private:
-  bool at_limit() const { return trainer_.steps() >= settings_.steps || std::ssize(out_.history) >= settings_.epochs; }
+  bool at_limit() const { return trainer_.steps() >= run_.last_step || std::ssize(out_.history) >= run_.epochs; }
   bool done() const { return at_limit() || out_.converged || out_.on_target; }
 
   /// Whether the observer ends the run; with other ranks what all of them agreed on last.
@@ -182,15 +184,15 @@ class Run::Loop {
     double loss = 0, with_loss = 0, seconds = 0;
     int64_t first = trainer_.steps();
     do {
-      TrainResult result = passes_.train(due_.steps_left(trainer_.steps(), settings_.steps),
-                                         [&](const Progress& p) { return watch(p); });
+      TrainResult result =
+          passes_.train(due_.steps_left(trainer_.steps(), run_.last_step), [&](const Progress& p) { return watch(p); });
       if (auto count = static_cast<double>(result.with_loss); count > 0) {
         loss += result.loss * count;
         with_loss += count;
       }
       if (result.steps > 0) seconds += static_cast<double>(result.steps) / result.samples_per_second;
       settle_ending();
-      if (passes_.ended() || trainer_.steps() >= settings_.steps || ending()) break;
+      if (passes_.ended() || trainer_.steps() >= run_.last_step || ending()) break;
       if (any(saver_.full())) {  // training continues; saved once the queue has room
         if (!std::exchange(slow_disk_, true))
           observer_.warn(option_text("save-every", settings_.save_every) +
@@ -285,7 +287,7 @@ Run::Run(RunSettings settings, bool writes) : impl_(new Impl{std::move(settings)
 }
 Run::~Run() = default;
 
-void Run::end_at(int64_t steps) { impl_->settings.steps = steps; }
+void Run::end_at(int64_t steps) { impl_->last_step = steps, impl_->epochs = unlimited; }
 
 RunResult Run::train(Trainer& trainer, Passes& passes, const data::Source* test, RunObserver& observer) {
   return Loop(*impl_, *this, trainer, passes, test, observer).run();

@@ -14,9 +14,11 @@
 namespace tutti {
 
 struct TUTTI_API RunSettings {
-  static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
-
-  // The options that run_options() has records of.
+  // The options that run_options() has records of. Front ends read `memory_budget` and `device`; Run does not.
+  int64_t epochs = 1;           ///< of this run; the command line counts those of the runs that it resumes, too
+  int64_t steps = 0;            ///< of the trainer in all, in place of `epochs`; 0: by `epochs`
+  uint64_t memory_budget = 0;   ///< bytes that the run may need: see fit(); 0: no limit
+  std::string device = "auto";  ///< as for select_device(), or "fastest"
   std::string checkpoint = {};  ///< the newest checkpoint's file; "": none
   std::string log_dir = {};     ///< see RunLog; "": none
   std::string save_every = {};  ///< within an epoch: "500" (steps), "90s", "10m", "2h"; "": only at its end
@@ -26,11 +28,9 @@ struct TUTTI_API RunSettings {
   std::string target = {};      ///< "accuracy=0.97": a value of the test set that ends the run; "": none
   bool no_eval = false;         ///< no evaluation on the test set
 
-  bool only_best = false;      ///< `checkpoint` has the best model of this run, not the newest: see Run
-  bool norms = false;          ///< whether the log has norms (TrainerOptions::norms_every)
-  int64_t steps = unlimited;   ///< of the trainer in all, at which the run ends
-  int64_t epochs = unlimited;  ///< of this run, after which it ends
-  std::string data = "SPEC";   ///< how `tutti data` names the training data, for a hint
+  bool only_best = false;     ///< `checkpoint` has the best model of this run, not the newest: see Run
+  bool norms = false;         ///< whether the log has norms (TrainerOptions::norms_every)
+  std::string data = "SPEC";  ///< how `tutti data` names the training data, for a hint
 };
 
 /// Where a run's batches come from, in passes (epochs).
@@ -124,7 +124,9 @@ class TUTTI_API Run {
   explicit Run(RunSettings settings, bool writes = true);
   ~Run();
 
-  /// Changes where the run ends.
+  static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+  /// Ends the run after that many steps of the trainer in all, whatever the settings say.
   void end_at(int64_t steps);
   /// Trains until a limit is reached, early stopping, or the observer's stop(). `test`: evaluated after every epoch;
   /// null with RunSettings::no_eval. Throws NotFinite, with the last good checkpoint in the remedy, and

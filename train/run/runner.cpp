@@ -8,6 +8,7 @@
 #include <span>
 
 #include "core/base/log.h"
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
 #include "train/run/exact_proof.h"
@@ -15,6 +16,12 @@
 #include "train/run/reference.h"
 
 namespace tutti {
+
+Fallback parse_fallback(const std::string& text) {
+  if (text == "none") return Fallback::none;
+  if (text == "cpu") return Fallback::cpu;
+  throw invalid_option("fallback", text, "unknown", "use none or cpu");
+}
 
 struct Runner::Place {
   Place(const Device& device, const std::map<std::string, std::string>& options)

@@ -26,6 +26,9 @@ enum class Fallback {
   cpu,   ///< they run on the CPU: on the best other device of kind cpu that accepts them, else on the reference
 };
 
+/// "none" or "cpu". Throws Error(invalid) for another text.
+TUTTI_API Fallback parse_fallback(const std::string& text);
+
 /// Nodes that run on fallback devices, and the copies that this requires.
 struct TUTTI_API FallbackReport {
   std::set<std::string> devices;   ///< ids of the fallback devices

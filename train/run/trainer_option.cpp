@@ -72,9 +72,9 @@ void check_shard(const TrainerOptions& o) {
 
 std::vector<TrainerOption> data_records() {
   using T = TrainerOptions;
-  using enum TrainerOption::Scope;
+  using enum OptionScope;
   return {
-      {.name = "batch", .group = "Data", .field = &T::batch, .doc = "Batch size", .low = 1},
+      {.name = "batch", .group = "Data", .field = &T::batch, .doc = "Batch size", .low = 1, .example = "64"},
       {.name = "accumulate",
        .group = "Data",
        .field = &T::accumulate,
@@ -137,7 +137,7 @@ std::vector<TrainerOption> data_records() {
 
 std::vector<TrainerOption> training_records() {
   using T = TrainerOptions;
-  using enum TrainerOption::Scope;
+  using enum OptionScope;
   return {
       {.name = "seed",
        .group = "Training",
@@ -164,7 +164,7 @@ std::vector<TrainerOption> training_records() {
        .doc =
            "Where ranks (mpiexec) add up gradients: device: among their GPUs, by NCCL; host: in host memory, by MPI; "
            "auto: among the GPUs if each rank has one and NCCL is there",
-       .scope = train,
+       .scope = once,
        .check = check_collectives},
       {.name = "shares",
        .group = "Training",
@@ -172,7 +172,7 @@ std::vector<TrainerOption> training_records() {
        .doc =
            "Samples of a batch for each rank (mpiexec): equal; speed: in proportion to the speed measured before the "
            "first step; or a list, such as 48,16 (default: as in the checkpoint, else equal)",
-       .scope = train,
+       .scope = once,
        .check = check_shares},
       {.name = "clip-norm",
        .group = "Training",
@@ -197,7 +197,7 @@ std::vector<TrainerOption> training_records() {
        .field = &T::norms_every,
        .doc = "Measure the norm of every parameter and of its gradient every that many steps (0: off); log-dir has "
               "them",
-       .scope = train,
+       .scope = once,
        .low = 0,
        .python = "norms_every"},
       {.name = "nan-check",
@@ -245,7 +245,7 @@ void set_lora(TrainerOptions& o, const std::string& text, int64_t) {
 
 std::vector<TrainerOption> adapter_records() {
   using T = TrainerOptions;
-  using enum TrainerOption::Scope;
+  using enum OptionScope;
   return {
       {.name = "lora",
        .group = "Training",
@@ -294,7 +294,7 @@ std::vector<TrainerOption> adapter_records() {
 
 std::vector<TrainerOption> update_records() {
   using T = TrainerOptions;
-  using enum TrainerOption::Scope;
+  using enum OptionScope;
   return {
       {.name = "schedule",
        .group = "Training",
@@ -308,7 +308,8 @@ std::vector<TrainerOption> update_records() {
               "cosine[:LOW[:RESTARTS]], linear, one_cycle[:RISE], each optionally after warmup:STEPS+; "
               "plateau[:FACTOR[:PATIENCE]] follows the test loss",
        .scope = training,
-       .text = "constant"},
+       .text = "constant",
+       .example = "cosine"},
       {.name = "no-decay",
        .group = "Training",
        .parse =
@@ -339,7 +340,8 @@ std::vector<TrainerOption> update_records() {
        .parse = [](T& o, const std::string& text, int64_t) { o.precision = parse_precision(text); },
        .doc = "f32, tf32 (NVIDIA GPUs), bf16 or f16 (mixed precision with f32 weights; f16 with dynamic loss scaling), "
               "or f64 (reference)",
-       .text = "f32"},
+       .text = "f32",
+       .example = "bf16"},
       {.name = "numerics",
        .group = "Training",
        .parse = [](T& o, const std::string& text, int64_t) { o.exact = parse_numerics(text) == TUTTI_EXACT; },
@@ -361,16 +363,47 @@ std::vector<TrainerOption> update_records() {
   };
 }
 
+std::vector<TrainerOption> device_records() {
+  using T = TrainerOptions;
+  using enum OptionScope;
+  return {
+      {.name = "fallback",
+       .group = "Device",
+       .parse = [](T& o, const std::string& text, int64_t) { o.fallback = parse_fallback(text); },
+       .doc = "cpu: run nodes that the device does not support on the CPU; none: they are an error",
+       .scope = place,
+       .text = "none"},
+      {.name = "threads",
+       .group = "Device",
+       .parse =
+           [](T& o, const std::string& text, int64_t) {
+             if (parse_threads(text) > 0) o.device_options["threads"] = text;
+           },
+       .doc = "CPU threads (0: chosen by the plugin)",
+       .scope = machine,
+       .text = "0"},
+  };
+}
+
 }  // namespace
 
 std::span<const TrainerOption> trainer_options() {
-  static const std::vector<TrainerOption> all = [] {
+  static const auto& all = *new std::vector<TrainerOption>([] {  // other threads' messages may need it at exit
     std::vector<TrainerOption> joined = data_records();
-    for (auto records : {training_records, update_records, adapter_records})
+    for (auto records : {training_records, optimizer_records, update_records, adapter_records, device_records})
       std::ranges::move(records(), std::back_inserter(joined));
     return joined;
-  }();
+  }());
   return all;
+}
+
+int parse_threads(const std::string& text) {
+  auto threads = parse_number<int>(text);
+  if (!threads || *threads < 0)
+    throw invalid_option(
+        "threads", text,
+        fmt::format("must be a whole number, at least 0 and at most {}", std::numeric_limits<int>::max()));
+  return *threads;
 }
 
 OptionTexts default_texts() {
@@ -386,26 +419,6 @@ void parse_texts(TrainerOptions& options, const OptionTexts& texts, int64_t tota
       option.parse(options, it->second, total_steps);
 }
 
-double TrainerOption::number(const TrainerOptions& options) const {
-  if (parse) return std::numeric_limits<double>::quiet_NaN();
-  return std::visit(
-      [&](auto member) {
-        using V = std::remove_cvref_t<decltype(options.*member)>;
-        if constexpr (std::is_arithmetic_v<V> && !std::is_same_v<V, bool>) return static_cast<double>(options.*member);
-        return std::numeric_limits<double>::quiet_NaN();
-      },
-      field);
-}
-
-void TrainerOption::expect(double x) const {
-  if (x >= low && x < below) return;
-  if (below == std::numeric_limits<double>::infinity())
-    throw invalid_option(name, x, fmt::format("must be at least {}", low), fmt::format("{} or more", low));
-  if (std::holds_alternative<double TrainerOptions::*>(field))
-    throw invalid_option(name, x, fmt::format("must be in [{}, {})", low, below));
-  throw invalid_option(name, x, fmt::format("must be at least {} and at most {}", low, below - 1));
-}
-
 void expect_ordered(const TrainerOptions& o) {
   const int64_t parts = parts_of(o), ranks = ranks_of(o);
   if (o.reduce != "ordered" || (parts > 1 && std::has_single_bit(static_cast<uint64_t>(parts)))) return;
@@ -418,11 +431,7 @@ void expect_ordered(const TrainerOptions& o) {
 }
 
 void check(const TrainerOptions& o) {
-  for (const TrainerOption& option : trainer_options()) {
-    bool limited = option.low > -std::numeric_limits<double>::infinity();
-    if (double x = option.number(o); limited && x != option.unset) option.expect(x);
-    if (option.check) option.check(o);
-  }
+  check(trainer_options(), o);
   if (double scale = o.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
     throw invalid(fmt::format("the initial loss scale is {}, must be from 2^-24 to 2^100", scale));
   if (o.ema > 0 && o.frozen != nn::WeightFormat::master && o.frozen != nn::WeightFormat::compute)

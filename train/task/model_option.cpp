@@ -32,7 +32,7 @@ std::vector<ModelOption> records() {
   using S = ModelOption::Scope;
   return {
       {"size", "Model", +[](O& o) -> std::string& { return o.size; },
-       "Model size (`tutti models` lists the sizes; default: the first)"},
+       "Model size (`tutti models` lists the sizes; default: the first)", S::all, nullptr, "tiny"},
       {"layers", "Model", +[](O& o) -> std::string& { return o.layers; },
        "Layer sizes of the mlp, input first (default: 784,512,256,10)", S::listed},
       {"activation", "Model", +[](O& o) -> std::string& { return o.net.activation; },

@@ -27,6 +27,7 @@ struct TUTTI_API ModelOption {
   Scope scope = Scope::all;
   /// Throws Error(invalid) for a value that no model can take.
   void (*check)(const ModelOptions&) = nullptr;
+  std::string_view example = {};  ///< as OptionRecord::example
 
   /// The value as text.
   std::string text(ModelOptions options) const;
