@@ -284,8 +284,8 @@ void RunOptions::validate() try {
 void RunOptions::validate_each() const {
   for (const TrainerOption& option : tutti::trainer_options())  // refuses the values that mean "not given"
     if (double x = option.number(trainer); typed(std::string(option.name)) && !std::isnan(x)) option.expect(x);
-  tutti::check(run_options(), settings);
   if (settings.epochs < 1) throw invalid_option("epochs", settings.epochs, "must be at least 1");
+  tutti::check(run_options(), settings);
   OptionTexts known = effective_texts();
   if (text("normalise") == "data") known.erase("normalise");  // measured by read_data()
   TrainerOptions parsed = trainer;
