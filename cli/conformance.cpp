@@ -10,14 +10,16 @@
 #include "cli/print.h"
 #include "core/base/option_text.h"
 #include "core/base/status.h"
+#include "core/os/library.h"
 #include "core/os/signals.h"
+#include "core/os/this_process.h"
 
 namespace tutti::cli {
 namespace {
 
 struct ConformanceCommand {
   conformance::Options options;
-  std::string file, json, junit;
+  std::string file, json, junit, job;
   bool list = false;
 
   void check() const;
@@ -36,9 +38,11 @@ struct ConformanceCommand {
   }
 
   int operator()() {
+    if (!job.empty()) conformance::work(job);
     check();
     if (list) return print_list();
     options.file = file;
+    options.command = {os::own_program(), "conformance", "--job"};
     auto reported = std::chrono::steady_clock::now();
     options.watch = [&](const conformance::Result& r, size_t number, size_t of) {
       if (r.broken()) print_err("{} {}\n", parity::name(r.outcome), r.id);
@@ -67,7 +71,7 @@ struct ConformanceCommand {
 };
 
 void ConformanceCommand::check() const {
-  if (json.ends_with(".so"))  // --json takes the next word as its file; do not overwrite a plugin
+  if (json.ends_with(os::library_suffix))  // --json takes the next word as its file; do not overwrite a plugin
     throw invalid(fmt::format("{} was interpreted as the file of --json", json), "put --json last or write --json=-");
   if (list) return;
   if (file.empty() && !json.empty() && json != "-")
@@ -99,6 +103,7 @@ void add_conformance(CLI::App& app, Action& action) {
   sub->add_option("--timeout", c.options.timeout, "Time limit of one check, in seconds; ten times as long with --full");
   add_json_target(*sub, c.json);
   sub->add_option("--junit", c.junit, "Write the result as JUnit XML to this file ('-': stdout)");
+  sub->add_option("--job", c.job, "The job of a child process (internal)")->group("");  // hidden
   sub->callback([&action] { action = [] { return c(); }; });
 }
 

@@ -151,6 +151,7 @@ int run(int argc, char** argv) {
     return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
   });
   CLI::App app{"Tutti: one model, every device. Trains neural networks on the devices that plugins offer."};
+  app.allow_windows_style_options(false);  // "/x" is a path everywhere
   app.set_version_flag("--version", "tutti " TUTTI_VERSION);
   app.require_subcommand(1);
   app.formatter(help_formatter());

@@ -39,6 +39,9 @@ Model exported(const std::string& checkpoint, const Task&, const TrainerOptions&
                const ExportOptions&) {
   missing(checkpoint);
 }
+Model exported_with(HostTensors, const Task&, const TrainerOptions&, const InputLayout&, const ExportOptions&) {
+  missing("ONNX");
+}
 std::string retrained(const std::string& original, const std::string&, const Task&, const TrainerOptions&,
                       const InputLayout&, const std::string&) {
   missing(original);

@@ -1,6 +1,7 @@
 // Removes names of people, hosts and folders from a report.
 
 #include <cctype>
+#include <string_view>
 
 #include "cli/device_report/report.h"
 #include "cli/doctor/report.h"
@@ -23,19 +24,31 @@ std::string replaced(std::string text, const std::string& word, const std::strin
   return text;
 }
 
+bool is_slash(char c) { return c == '/' || c == '\\'; }
+
+/// The length of what an absolute path begins with: "/", "~", "C:\", "\\"; 0 if none begins here.
+size_t root_length(std::string_view text) {
+  if (text.empty()) return 0;
+  if (text[0] == '/' || text[0] == '~') return 1;
+  if (text.starts_with("\\\\")) return 2;
+  return text.size() > 2 && std::isalpha(static_cast<unsigned char>(text[0])) && text[1] == ':' && is_slash(text[2])
+             ? 3
+             : 0;
+}
+
 /// "cannot open /opt/drivers/libx.so: no such file" -> "cannot open libx.so: no such file".
 std::string without_folders(const std::string& text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const bool starts =
-        (text[at] == '/' || text[at] == '~') && (at == 0 || (!in_word(text[at - 1]) && text[at - 1] != '.'));
-    if (!starts) {
+    const size_t root = root_length(std::string_view(text).substr(at));
+    if (root == 0 || (at > 0 && (in_word(text[at - 1]) || text[at - 1] == '.'))) {
       out += text[at++];
       continue;
     }
-    const size_t end = std::min(text.find_first_of(" \t\n\"':,;()<>", at), text.size());
+    const size_t end = std::min(text.find_first_of(" \t\n\"':,;()<>", at + root), text.size());
     const std::string path = text.substr(at, end - at);
-    out += path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
+    const size_t last = path.find_last_of("/\\");
+    out += path.substr(last == std::string::npos ? 0 : last + 1);
     at = end;
   }
   return out;

@@ -7,6 +7,7 @@
 #include "cli/doctor/child.h"
 #include "cli/doctor/report.h"
 #include "core/base/text.h"
+#include "core/os/library.h"
 #include "core/os/trust.h"
 
 namespace tutti::cli {
@@ -81,10 +82,11 @@ Area examine_plugins(const json& devices) {
   Area area{"plugins", {}};
   for (const json& folder : devices["searched"])
     area.ok("searched: " + without_home(folder.get<std::string>()), {{"folder", without_home(folder)}});
-  for (const std::string& named : split(os::trusted_variable("TUTTI_PLUGIN_PATH"), ':'))
+  for (const std::string& named : split(os::trusted_variable("TUTTI_PLUGIN_PATH"), os::path_separator))
     if (std::error_code gone; !std::filesystem::is_directory(named, gone))
       area.problem(fmt::format("TUTTI_PLUGIN_PATH names {}: there is no such folder", without_home(named)),
-                   "correct it: it must be absolute paths, separated by ':'", {{"folder", without_home(named)}});
+                   fmt::format("correct it: it must be absolute paths, separated by '{}'", os::path_separator),
+                   {{"folder", without_home(named)}});
   for (const json& p : devices["plugins"]) {
     std::string name = p["name"], problem = p["problem"];
     std::string file = without_home(p[p["manifest"].get<std::string>().empty() ? "library" : "manifest"]);

@@ -270,8 +270,10 @@ void examine_vulkan(Area& area) {
 Area examine_drivers() {
   Area area{"drivers", {}};
   examine_libraries(area);
-  examine_opencl(area);
-  examine_vulkan(area);
+  if (os::drivers_in_folders) {
+    examine_opencl(area);
+    examine_vulkan(area);
+  }
   return area;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -103,13 +104,15 @@ std::string without_home(std::string text) {
   const std::string folder = os::home_folder().string();
   for (size_t at = 0; folder.size() > 1 && (at = text.find(folder, at)) != std::string::npos; ++at) {
     size_t end = at + folder.size();
-    if (end == text.size() || text[end] == '/' || text[end] == ':') text.replace(at, folder.size(), "~");
+    if (end == text.size() || std::string_view("/\\:").find(text[end]) != std::string_view::npos)
+      text.replace(at, folder.size(), "~");
   }
-  constexpr std::string_view homes = "/home/";  // HOME may be root's while the files belong to another user
-  for (size_t at = 0; (at = text.find(homes, at)) != std::string::npos; at += homes.size()) {
-    size_t name = at + homes.size();
-    text.replace(name, std::min(text.find_first_of("/:", name), text.size()) - name, "USER");
-  }
+  // HOME may be root's while the files belong to another user.
+  for (const std::string_view homes : {"/home/", "\\Users\\"})
+    for (size_t at = 0; (at = text.find(homes, at)) != std::string::npos; at += homes.size()) {
+      size_t name = at + homes.size();
+      text.replace(name, std::min(text.find_first_of("/\\:", name), text.size()) - name, "USER");
+    }
   return text;
 }
 

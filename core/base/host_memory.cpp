@@ -70,7 +70,7 @@ uint64_t host_memory_left(const fs::path& root) {
 
 uint64_t host_memory_total(const fs::path& root) {
   uint64_t total = kib_of(root, "MemTotal");
-  if (total == unknown_memory && root == "/") total = os::physical_memory();
+  if (root == "/") total = std::min(total, os::physical_memory());
   Cgroup groups = cgroup_of("memory", root);
   for (const fs::path& folder : groups.folders) total = std::min(total, Group(groups.version, folder, 0).limit);
   return total;

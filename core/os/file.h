@@ -25,7 +25,7 @@ enum : unsigned {
 /// remove it while it is open. -1 on failure.
 int open_file(const std::string& path, unsigned how, unsigned mode = 0666);
 void close_file(int file);
-/// A file without a name, for reading and writing.
+/// A file without a name, for reading and for writing at its end; -1 on failure.
 int open_unnamed_file();
 /// The C stream of an open file, which closes it; null on failure.
 std::FILE* stream_of(int file, const char* mode);

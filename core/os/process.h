@@ -141,8 +141,6 @@ class Answers {
 
 /// In a fork: standard output and error go to these, and standard input is empty.
 void redirect(int out, int err);
-/// In a fork: standard output and error go to the end of this open file.
-void append_output_to(int file);
 /// In a fork: leads a process group of its own, as Program::group.
 void lead_group();
 

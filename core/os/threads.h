@@ -30,6 +30,14 @@ bool allowed_cpus(CpuMask& mask);
 /// Binds the calling thread, and threads that it starts from then on (not on Windows), to these processors.
 void bind_thread(const CpuMask& mask);
 
+/// Whether destructors of a thread's own variables may join other threads. On Windows they run under the loader's lock,
+/// which the end of every thread needs.
+#ifdef _WIN32
+constexpr bool joins_at_thread_end = false;
+#else
+constexpr bool joins_at_thread_end = true;
+#endif
+
 /// For debuggers; at most 15 characters are shown.
 void name_thread(const std::string& name);
 /// Other threads run first, if there are any.

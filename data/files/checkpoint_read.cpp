@@ -93,7 +93,7 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
   CheckpointHeader out;
   uint64_t size = out.file_bytes = std::filesystem::file_size(path, error);
   errno = 0;
-  in.open(path, std::ios::binary);
+  in.open(std::filesystem::path(path), std::ios::binary);
   if (!in) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(errno)), "check its permissions");
 
   uint8_t prefix[8];

@@ -100,12 +100,11 @@ class Team {
   /// Whether the team belongs to a parent process, so that its threads do not exist here.
   bool abandoned() const { return forks_ != os::forks(); }
   ~Team() {
-    stop_ = true;
-    for (int k = 1; k <= workers_made_; ++k) {
-      Worker& w = *workers_[static_cast<size_t>(k)];
-      call(w, number_ + 1, idle);
-      w.thread.join();
-    }
+    end([](std::thread& thread) { thread.join(); });
+  }
+  /// Lets the threads end by themselves. The team must outlive them.
+  void dismiss() {
+    end([](std::thread& thread) { thread.detach(); });
   }
 
   /// Throws Error(no_memory).
@@ -182,6 +181,15 @@ class Team {
   }
 
  private:
+  template <class Leave>
+  void end(Leave leave) {
+    stop_ = true;
+    for (int k = 1; k <= workers_made_; ++k) {
+      Worker& w = *workers_[static_cast<size_t>(k)];
+      call(w, number_ + 1, idle);
+      leave(w.thread);
+    }
+  }
   /// State in a worker's word, besides the number of the last region that called it.
   enum : uint32_t { called = 0, idle = 1, asleep = 2, called_together = 3 };
   static constexpr uint32_t asleep_bit = 1u << 31;
@@ -326,7 +334,11 @@ Team& team() {
       static_cast<void>(team.release());
     }
     ~Own() {
-      if (team && (team->abandoned() || inside.team)) forget();
+      if (!team) return;
+      const bool busy = team->abandoned() || inside.team;
+      if (!busy && os::joins_at_thread_end) return;
+      if (!busy) team->dismiss();
+      forget();
     }
   };
   thread_local Own own;

@@ -22,6 +22,12 @@ TEST(Anonymous, PathsKeepTheirLastName) {
   EXPECT_EQ(out["seconds"], 1.5);
 }
 
+TEST(Anonymous, PathsOfWindowsToo) {
+  EXPECT_EQ(anonymous(R"(cannot open C:\Users\ada\x.dll: no such file)"), "cannot open x.dll: no such file");
+  EXPECT_EQ(anonymous(R"('D:/data/ada/b.json', \\server\ada\c.dll)"), "'b.json', c.dll");
+  EXPECT_EQ(anonymous("cuda:0, relu:0:d1"), "cuda:0, relu:0:d1");
+}
+
 TEST(Anonymous, TheHostIsNotNamed) {
   std::array<char, 256> host{};
   ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);

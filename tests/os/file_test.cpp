@@ -73,6 +73,18 @@ class File : public ::testing::Test {
   fs::path folder_ = make_folder_in(fs::temp_directory_path(), "tutti os Größe ");
 };
 
+TEST_F(File, AFileWithoutANameGrowsAtItsEnd) {
+  const int file = open_unnamed_file();
+  ASSERT_GE(file, 0) << std::strerror(errno);
+  EXPECT_TRUE(write_all(file, "one ", 4));
+  EXPECT_EQ(read(file), "one ");
+  char first = 0;
+  EXPECT_EQ(read_at(file, &first, 1, 0), 1);  // on Windows it moves the position
+  EXPECT_TRUE(write_all(file, "two", 3));
+  EXPECT_EQ(read(file), "one two");
+  close_file(file);
+}
+
 TEST_F(File, KeepsItsBytes) {
   const std::string text("a\nb\r\nc\x1a\0d", 10);
   EXPECT_EQ(read(write("with space ü", text)), text);

@@ -69,5 +69,11 @@ Checks op_checks();
 Checks model_checks();
 /// All checks, in execution order.
 Checks all_checks();
+/// Not one of them: unsupported if the plugin lists devices but not the chosen one.
+Check index_check();
+
+struct Options;
+/// The plugin of these options. Throws Error(invalid) as run() does.
+Setup setup_of(const Options& options);
 
 }  // namespace tutti::conformance

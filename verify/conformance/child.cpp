@@ -2,85 +2,50 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
 #include "core/os/environment.h"
 #include "core/os/file.h"
-#include "core/os/this_process.h"
 #include "core/runtime/boundary.h"
-#include "verify/conformance/plugin_under_test.h"
 
 namespace tutti::conformance {
 namespace {
 
 using nlohmann::json;
 
-void send(int to, const json& message) {
-  std::fflush(nullptr);
-  std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  if (!os::write_all(to, line.data(), line.size())) std::_Exit(3);  // the parent is gone
-}
-
-json run_one(const Check& check, PluginUnderTest& plugin) {
-  Findings f;
-  auto answer = [&](Outcome outcome, const std::string& why, bool no_device = false) {
-    return json{{"outcome", static_cast<int>(outcome)}, {"why", why}, {"no_device", no_device}};
-  };
-  try {
-    check.run(plugin, f);
-  } catch (const Unsupported& e) {
-    if (f.empty()) return answer(Outcome::unsupported, e.what(), e.no_device);
-    f.add(e.what());
-  } catch (const ExpectedFailure& e) {
-    return answer(Outcome::expected, e.what());
-  } catch (const Error& e) {
-    if (f.empty() && e.code == Code::declined) return answer(Outcome::unsupported, e.what());
-    f.add(e.what());
-  } catch (const std::exception& e) {
-    f.add(e.what());
-  }
-  return f.empty() ? answer(Outcome::pass, "") : answer(Outcome::fail, f.text());
-}
-
-int memory_file() {
-  if (!os::can_fork())
-    throw Error(Code::declined, "plugins cannot be checked on this system: it has no fork", "check them on Linux");
-  int fd = os::open_unnamed_file();
-  if (fd < 0) throw Error(Code::internal, fmt::format("memfd_create: {}", std::strerror(errno)));
-  std::fflush(nullptr);  // otherwise the child would write buffered output again
-  return fd;
+int output_file() {
+  int file = os::open_unnamed_file();
+  if (file < 0) throw Error(Code::internal, fmt::format("cannot create a file for output: {}", std::strerror(errno)));
+  return file;
 }
 
 }  // namespace
 
-Child::Child(const Setup& setup, const Checks& checks, size_t first, size_t end)
-    : output_(memory_file()), process_([&] { work(setup, checks, first, end); }) {
+Child::Child(const std::vector<std::string>& command, const Setup& setup, const Checks& checks, size_t first,
+             size_t end)
+    : output_(output_file()), process_(program(command, setup, checks, first, end)) {
   answers_.close_end(1);
 }
 
 Child::~Child() { os::close_file(output_); }
 
-/// Runs in the child.
-void Child::work(const Setup& setup, const Checks& checks, size_t first, size_t end) {
-  os::write_no_core();
-  os::set_variable("TUTTI_LOG", "error");  // the engine's own lines are recognized by their prefix: see fresh_output
-  os::unset_variable("TUTTI_TRACE");
-  os::append_output_to(output_);
-  answers_.close_end(0);
-  int to = answers_.ends[1];
-  {
-    PluginUnderTest plugin(setup);
-    for (size_t i = first; i < end; ++i) {
-      json answer = run_one(checks[i], plugin);
-      answer["device"] = plugin.device_name();
-      send(to, answer);
-    }
-  }
-  send(to, {{"finished", true}});
-  std::exit(0);  // a normal exit, so that the plugin's exit handlers are checked too
+os::Program Child::program(const std::vector<std::string>& command, const Setup& setup, const Checks& checks,
+                           size_t first, size_t end) const {
+  json job = {{"manifest", setup.manifest.path.string()},
+              {"device", setup.device},
+              {"full", setup.full},
+              {"checks", json::array()}};
+  for (size_t i = first; i < end; ++i) job["checks"].push_back(checks[i].id);
+  std::vector<std::string> words = command;
+  words.push_back(job.dump());
+  return {.file = command[0],
+          .words = std::move(words),
+          // The engine's own lines are recognized by their prefix: see fresh_output.
+          .environment = os::environment_with({{"TUTTI_LOG", "error"}, {"TUTTI_TRACE", ""}}),
+          .out = answers_.ends[1],
+          .err = output_};
 }
 
 std::string Child::fresh_output() {

@@ -23,15 +23,15 @@ struct Event {
 
 class Child {
  public:
-  /// Starts the checks [first, end) of `checks` in a child process. The caller must be single-threaded.
-  /// Throws Error(declined) where processes cannot be forked.
-  Child(const Setup& setup, const Checks& checks, size_t first, size_t end);
+  /// Starts the checks [first, end) of `checks` in a child process: `command` with the job as its last argument.
+  Child(const std::vector<std::string>& command, const Setup& setup, const Checks& checks, size_t first, size_t end);
   ~Child();
   Event next(double timeout);
 
  private:
   std::string fresh_output();
-  [[noreturn]] void work(const Setup& setup, const Checks& checks, size_t first, size_t end);
+  os::Program program(const std::vector<std::string>& command, const Setup& setup, const Checks& checks, size_t first,
+                      size_t end) const;
   os::Pipe answers_;
   int output_;
   uint64_t seen_ = 0;

@@ -66,27 +66,11 @@ Manifest manifest_of(const fs::path& given) {
                 "a plugin is a library with its manifest NAME.json in the same folder (docs/PLUGINS.md)");
 }
 
-Setup setup_of(const Options& o) {
-  Manifest m = manifest_of(o.file);
-  for (const fs::path& path : {m.path, m.library})
-    if (std::string why = os::distrust(path); !why.empty()) throw invalid("not loaded: " + why);
-  if (std::string why = os::damage_of(m.library); !why.empty())
-    throw invalid(fmt::format("{}: the library cannot be loaded: {}", m.library.string(), why),
-                  "install the plugin again");
-  return {m, o.device, o.full};
-}
-
 /// Throws Error(invalid) if the plugin lists devices but not the chosen one. Other problems of the list are left to the
 /// checks.
-void check_index(const Setup& setup, double timeout) {
+void check_index(const Setup& setup, const Options& options) {
   if (setup.device < 0) return;
-  auto look = [](PluginUnderTest& plugin, Findings& f) {
-    size_t n = plugin.devices(f).size();
-    if (n > 0 && static_cast<size_t>(plugin.setup().device) >= n)
-      throw Unsupported(fmt::format("the plugin lists {}: {}", n, n == 1 ? "0" : fmt::format("0..{}", n - 1)));
-  };
-  Checks one = {{"init.devices", "", look}};
-  Event e = Child(setup, one, 0, 1).next(timeout);
+  Event e = Child(options.command, setup, {index_check()}, 0, 1).next(options.timeout);
   if (e.kind == Event::result && e.outcome == Outcome::unsupported)
     throw invalid(fmt::format("{}: {}", option_text("device-index", int64_t{setup.device}), e.why),
                   "use one of these indices");
@@ -123,7 +107,7 @@ class Runner {
         for (; first < end; ++first) finish(first, {Event::result, Outcome::unsupported, "not run: " + lost_});
         return;
       }
-      Child child(setup_, checks_, first, end);
+      Child child(options_.command, setup_, checks_, first, end);
       bool alive = true;
       while (alive && first < end) {
         auto start = Clock::now();
@@ -210,6 +194,24 @@ class Runner {
 
 }  // namespace
 
+Setup setup_of(const Options& o) {
+  Manifest m = manifest_of(o.file);
+  for (const fs::path& path : {m.path, m.library})
+    if (std::string why = os::distrust(path); !why.empty()) throw invalid("not loaded: " + why);
+  if (std::string why = os::damage_of(m.library); !why.empty())
+    throw invalid(fmt::format("{}: the library cannot be loaded: {}", m.library.string(), why),
+                  "install the plugin again");
+  return {m, o.device, o.full};
+}
+
+Check index_check() {
+  return {"init.index", "", [](PluginUnderTest& plugin, Findings& f) {
+            const size_t n = plugin.devices(f).size();
+            if (n > 0 && static_cast<size_t>(plugin.setup().device) >= n)
+              throw Unsupported(fmt::format("the plugin lists {}: {}", n, n == 1 ? "0" : fmt::format("0..{}", n - 1)));
+          }};
+}
+
 bool Result::broken() const {
   return must && (outcome == Outcome::fail || (outcome == Outcome::unsupported && !no_device));
 }
@@ -241,7 +243,7 @@ Report run(const Options& options) {
   if (list(options.only).empty())
     throw invalid(fmt::format("no check matches '{}'", options.only),
                   option_text("list") + " shows all checks; * matches any characters");
-  check_index(setup, options.timeout);
+  check_index(setup, options);
   Report report{.manifest = setup.manifest, .device = "", .results = {}};
   Checks checks = chosen(options.only);
   Runner(setup, options, checks, report).run();

@@ -40,6 +40,8 @@ struct Report {
 };
 
 struct Options {
+  /// The program and its first arguments. A job is appended as the last argument; the program passes it to `work`.
+  std::vector<std::string> command = {};
   std::filesystem::path file;  ///< the library, or its manifest
   std::string only;            ///< comma-separated patterns of ids with the wildcard *; "": all
   int device = -1;             ///< index within the plugin; -1: the first usable one
@@ -58,8 +60,11 @@ std::vector<Result> list(const std::string& only = {});
 
 /// Runs the checks. Throws Error(invalid) if the file is missing, is not trusted (core/os/trust.h), has no
 /// manifest beside it, is truncated, is not a plugin, or lists devices but none of that index. The calling process does
-/// not load the plugin; it must be single-threaded.
+/// not load the plugin.
 Report run(const Options& options);
+
+/// Main function of a child process: runs the job, answers on stdout, and exits; other output goes to stderr.
+[[noreturn]] void work(const std::string& job);
 
 /// One line per group, the findings, a summary.
 std::string to_text(const Report& report);

@@ -49,7 +49,11 @@ int open_file(const std::string& path, unsigned how, unsigned mode) {
 }
 
 void close_file(int file) { ::close(file); }
-int open_unnamed_file() { return memfd_create("output", MFD_CLOEXEC); }
+int open_unnamed_file() {
+  const int file = memfd_create("output", MFD_CLOEXEC);
+  if (file >= 0) fcntl(file, F_SETFL, O_APPEND);
+  return file;
+}
 std::FILE* stream_of(int file, const char* mode) { return fdopen(file, mode); }
 int descriptor_of(std::FILE* stream) { return fileno(stream); }
 

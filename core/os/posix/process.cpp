@@ -225,12 +225,6 @@ void redirect(int out, int err) {
 
 void lead_group() { setpgid(0, 0); }
 
-void append_output_to(int file) {
-  fcntl(file, F_SETFL, O_APPEND);
-  dup2(file, STDOUT_FILENO);
-  dup2(file, STDERR_FILENO);
-}
-
 bool end_with_parent(int64_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   return getppid() == parent;  // else it ended before prctl

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <random>
 
+#include "core/os/folders.h"
 #include "core/os/windows/text.h"
 
 namespace tutti::os {
@@ -110,8 +111,18 @@ int open_file(const std::string& path, unsigned how, unsigned) {
 void close_file(int file) { _close(file); }
 
 int open_unnamed_file() {
-  errno = ENOSYS;
-  return -1;
+  std::string path;
+  const int named = make_file_in(trusted_temporary_folder(), "tutti-", ".tmp", path);
+  if (named < 0) return -1;
+  close_file(named);
+  // Without the right to write elsewhere every write goes to the end, whoever moves the position.
+  HANDLE handle = CreateFileW(wide(path).c_str(), GENERIC_READ | FILE_APPEND_DATA, shared_by_all, nullptr,
+                              OPEN_EXISTING, FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, nullptr);
+  if (handle == INVALID_HANDLE_VALUE) {
+    failed();
+    return -1;
+  }
+  return _open_osfhandle(reinterpret_cast<intptr_t>(handle), _O_BINARY | _O_NOINHERIT | _O_APPEND);
 }
 
 std::FILE* stream_of(int file, const char* mode) {
