@@ -10,7 +10,7 @@ usage: scripts/platforms.sh [--help] [--build] PLATFORM…
 Builds Tutti for other platforms by a cross compiler and tests it in an emulator. Installs what is missing by apt (as root).
 
   aarch64    Linux on ARM: Debian's cross compiler, qemu-user. The engine, the command, and the plugins cpu, reference and opencl
-  windows    Windows on x86-64: mingw-w64, Wine. In work (docs/PLATFORMS.md): the build of the engine has not been completed yet
+  windows    Windows on x86-64: mingw-w64, Wine. The engine, the command, and the plugins cpu and reference (docs/PLATFORMS.md)
   --build    build only
 
 The tree is build/PLATFORM, the headers and libraries of the platform are in .deps/sysroot-PLATFORM. For aarch64 the
