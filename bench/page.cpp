@@ -44,14 +44,10 @@ std::string rooflines(const Result& r) {
     for (const auto& [precision, product] : l.peaks.products) grid += roofline(r, l, precision);
   if (grid.empty()) return "";
   return fmt::format(
-      "<section><h2>What each device could do</h2>\n<p>The roof is what this very device reached just before: sums of "
-      "two "
-      "large tensors give the slope (memory; dashed: of smaller ones, which stay in a cache), square products the "
-      "ceiling "
-      "of a precision. A dot is a case with products, round for a model, square for an op: how many of them per "
-      "byte "
-      "that must be moved (to the right), how many per second (up). Its distance to the roof is what is left to "
-      "gain.</p>\n"
+      "<section><h2>Rooflines</h2>\n<p>Each line is the peak that this device reached before the cases: its slope is "
+      "the memory bandwidth, by sums of two large tensors (dashed: small tensors, which stay in a cache), its ceiling "
+      "the rate of square matrix products. Each dot is a case with products, round for a model and square for "
+      "an op: FLOPs per byte moved (x), FLOPs per second (y). The distance to the line is what could be gained.</p>\n"
       "<div class=\"grid\">\n{}</div></section>\n",
       grid);
 }
@@ -122,8 +118,8 @@ std::string page(const Result& r, const std::vector<Result>& earlier) {
   text +=
       figures(r, "model", "Training steps",
               "Time of one step: forward, loss, backward, optimizer. Shorter is better. The mark on a bar spans the "
-              "quartiles; a bar that fades is cut off at eight times the fastest. Peers are hatched. Only times of "
-              "one precision stand in one figure; faster and slower are meant against the peer of its kind.");
+              "quartiles; a bar that fades is cut off at eight times the fastest. Peers are hatched. All times of a "
+              "figure have one precision. Faster and slower compare with the peer.");
   text += figures(r, "op", "Ops", "Time of one run of one op.");
   text += rooflines(r) + all_cases(r) + over_time(r, earlier);
   text += "<section><h2>How it was measured</h2>\n<ul>";
