@@ -9,7 +9,7 @@ usage: scripts/wheel.sh [--help] [--output DIR] [--python PATH]… [--build-dir 
 
 Builds a wheel per Python with the plugins that can be built here (scripts/deps.sh --opencl --vulkan --cuda), takes in the
 libraries that a bare Linux lacks, and gives it the tag manylinux_2_36 (glibc 2.36 or newer; older if it happens to run there).
-A Python >= 3.12 makes one wheel for itself and all later ones (abi3).
+A Python >= 3.12 makes one wheel for itself and all later ones (abi3). Two builds of one commit give the same bytes.
 
   --output DIR    where the wheels go, seen from the repository's root (default: dist)
   --python PATH   a Python of version 3.11 or newer (default: python3, and the newest of python3.12 … 3.14 that is here)

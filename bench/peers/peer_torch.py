@@ -241,7 +241,7 @@ def main():
     if args.channels_last:
         words.append("channels-last")
     report(args, " ".join(words), where, sum(p.numel() for p in model.parameters()),
-                       torch.get_num_threads(), losses, accuracy(trainer, test_x, test_y), train_s, times, first_s)
+           torch.get_num_threads(), losses, accuracy(trainer, test_x, test_y), train_s, times, first_s)
 
 
 if __name__ == "__main__":

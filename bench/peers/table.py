@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import machine
 
@@ -137,11 +136,8 @@ def main():
     for run in range(o.runs):
         report["runs"].append([])
         for row in rows:
-            for _ in range(5):  # what the row before left behind ends by itself
-                if o.anyway or machine.idle_share() >= machine.QUIET:
-                    break
-                time.sleep(5)
-            report["free"].append(round(machine.quiet_or_exit("bench-peers", o.anyway), 3))
+            # What the row before left behind ends by itself.
+            report["free"].append(round(machine.quiet_or_exit("bench-peers", o.anyway, tries=6), 3))
             print(f"run {run + 1} of {o.runs}: {row}", file=sys.stderr, flush=True)
             try:
                 document = bench(o, row)

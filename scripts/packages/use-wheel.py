@@ -9,7 +9,7 @@ def on_arrays(x, y):
     """The accuracy of a trainer of the package."""
     mlp = tutti.nn.Sequential(tutti.nn.Linear(256), tutti.nn.ReLU(), tutti.nn.Linear(10))
     trainer = tutti.Trainer(tutti.classification(mlp), batch=64)
-    trainer.fit({"input": x, "label": y}, epochs=5, progress=False)
+    trainer.fit({"input": x, "label": y}, epochs=15, progress=False)
     return trainer.evaluate({"input": x, "label": y}).metrics["accuracy"]
 
 
@@ -20,7 +20,7 @@ def with_pytorch(x, y):
     module = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
     images, labels = torch.from_numpy(x), torch.from_numpy(y)
     step = tutti.from_torch(module, images[:64], loss=torch.nn.CrossEntropyLoss(), optimizer=torch.optim.Adam(module.parameters()))
-    for _ in range(5):
+    for _ in range(15):
         for at in range(0, len(x), 64):
             step(images[at : at + 64], labels[at : at + 64])
     found = [step.predict(images[at : at + 64]).argmax(1).numpy() for at in range(0, len(x), 64)]
@@ -32,4 +32,4 @@ inputs = rng.normal(size=(2048, 64)).astype(np.float32)
 classes = (inputs @ rng.normal(size=(64, 10))).argmax(1)
 reached = (with_pytorch if sys.argv[1:] == ["torch"] else on_arrays)(inputs, classes)
 print(f"accuracy {reached:.3f}")
-assert reached > 0.8  # guessing: 0.1
+assert reached > 0.9
