@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <set>
 #include <string>
 #include <string_view>
@@ -67,6 +71,33 @@ std::string names(const std::vector<CLI::App*>& subs) {
   std::string text;
   for (const CLI::App* sub : subs) text += (text.empty() ? "" : ", ") + sub->get_name();
   return text;
+}
+
+/// Memory for the message and the clean-up after an allocation has failed; null once it is given back.
+std::atomic<void*> reserve;
+std::terminate_handler usual_end;
+
+void give_reserve_back() {
+  std::free(reserve.exchange(nullptr));
+  throw std::bad_alloc();
+}
+
+/// Memory may end where no exception can pass: in a destructor, in a thread.
+void ended_without_memory() {
+  if (reserve) usual_end();
+  try {
+    report("out of host memory", "use a smaller batch or data set", bad_input);
+  } catch (...) {
+    constexpr std::string_view text = "tutti: out of host memory\n";
+    os::write_some(2, text.data(), text.size());
+  }
+  std::_Exit(bad_input);
+}
+
+void prepare_for_little_memory() {
+  reserve = std::malloc(size_t{1} << 20);
+  std::set_new_handler(give_reserve_back);
+  usual_end = std::set_terminate(ended_without_memory);
 }
 
 /// The parser's message, improved if it is not specific enough.
@@ -144,6 +175,7 @@ void print_json(const nlohmann::ordered_json& document) {
 }
 
 int run(int argc, char** argv) {
+  prepare_for_little_memory();
   os::open_standard_streams();
   os::prepare_signals();
   os::prepare_terminal();

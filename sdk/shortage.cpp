@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/status.h"
+#include "core/os/memory.h"
 #include "sdk/plugin.h"
 
 namespace tutti::sdk {
@@ -51,6 +52,14 @@ void check_host_room(const TuttiMemory& need, const std::function<std::vector<La
   if (total(need) < never_short) return;
   uint64_t left = host_memory_left();
   if (total(need) > left) throw Error(Code::no_memory, shortage(need, tensors(), left));
+}
+
+void expect_room(uint64_t bytes) {
+  void* at = os::map_pages(bytes, os::page_size());
+  if (!at)
+    throw Error(Code::no_memory, fmt::format("out of host memory: {} cannot be mapped", size_text(bytes)),
+                "use a smaller batch or model, or a higher limit of memory (ulimit -v)");
+  os::unmap_pages(at, bytes);
 }
 
 }  // namespace tutti::sdk

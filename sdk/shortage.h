@@ -35,4 +35,10 @@ std::string shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors, 
 /// `tensors` is called for the message.
 void check_host_room(const TuttiMemory& need, const std::function<std::vector<LargeTensor>()>& tensors);
 
+/// Throws Error(no_memory) unless this process can map `bytes` more of memory. For calls of libraries that crash where
+/// they get none: oneDNN's primitives, LLVM, lavapipe's devices.
+void expect_room(uint64_t bytes);
+inline constexpr uint64_t room_to_compile = uint64_t{64} << 20;  ///< a kernel, by LLVM
+inline constexpr uint64_t room_to_open = uint64_t{128} << 20;    ///< a device in software, with its threads
+
 }  // namespace tutti::sdk

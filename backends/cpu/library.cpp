@@ -14,13 +14,15 @@ KernelList::KernelList(const char* plugin, std::initializer_list<std::span<const
 Choice KernelList::choose(const NodeView& c) const try {
   if (auto why = sdk::declines_node(c.program, c.node(), true); !why.empty()) return Choice::none(plugin_, why);
   return sdk::choose(c.program.numerics == TUTTI_EXACT ? exact_ : all_, c.node().op, c, plugin_);
-} catch (const Error& e) {  // a missing or invalid attribute
-  return Choice::none(plugin_, e.what());
+} catch (const Error& e) {
+  if (e.code == Code::no_memory) throw;
+  return Choice::none(plugin_, e.what());  // a missing or invalid attribute
 }
 
 KernelPtr try_make(const Library& library, const Entry& entry, const NodeView& c) try {
   return library.make(entry, c);
-} catch (const sdk::NodeError&) {
+} catch (const sdk::NodeError& e) {
+  if (e.code == Code::no_memory) throw;
   return nullptr;
 }
 

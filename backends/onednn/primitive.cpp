@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sdk/shortage.h"
+
 namespace tutti::onednn {
 
 const dnnl::engine& engine() {
@@ -15,6 +17,7 @@ const dnnl::stream& stream() {
 }
 
 dnnl::primitive_attr attributes() {
+  sdk::expect_room(uint64_t{16} << 20);
   dnnl::primitive_attr a;
   a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return a;

@@ -36,7 +36,8 @@ class PrimitiveKernel : public Kernel {
 /// oneDNN's CPU engine and in-order stream of this process.
 const dnnl::engine& engine();
 const dnnl::stream& stream();
-/// Attributes of all primitives: the caller provides scratch memory.
+/// Attributes of all primitives: the caller provides scratch memory. Throws Error(no_memory) where so little memory is
+/// left that creating a primitive could crash: oneDNN does not check all of its allocations.
 dnnl::primitive_attr attributes();
 
 /// "" or the reason why a primitive cannot be created; `f` creates its descriptor, which may be empty.
@@ -45,6 +46,7 @@ MatchResult declines_primitive(F&& f) {
   try {
     return f() ? "" : "oneDNN has no implementation for this node";
   } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw Error(Code::no_memory, e.what());
     return e.what();
   }
 }

@@ -11,6 +11,7 @@
 #include "sdk/cache_key.h"
 #include "sdk/failed_kernel.h"
 #include "sdk/parallel_build.h"
+#include "sdk/shortage.h"
 
 namespace tutti::opencl {
 namespace {
@@ -144,6 +145,7 @@ cl::Program Driver::from_binary(const std::vector<std::byte>& entry, const std::
   std::span<const std::byte> data = opened(entry);
   const auto* raw = reinterpret_cast<const unsigned char*>(data.data());
   cl::Program program(context_, {device_}, {std::vector<unsigned char>(raw, raw + data.size())});
+  sdk::expect_room(sdk::room_to_compile);
   program.build({device_}, options.c_str());
   return program;
 }
@@ -209,6 +211,7 @@ void Driver::compile(Batch& b) const {
   cl::Program program;
   try {
     program = cl::Program(context_, b.text);
+    sdk::expect_room(sdk::room_to_compile);
     program.build({device_}, b.options.c_str());
     b.program = program;
   } catch (const cl::Error& e) {

@@ -35,6 +35,7 @@ Driver::Driver(const Found& found, const sdk::Host& host) : host_(host), name_(f
   call("opening the device", [&] {
     traits_ = found.traits;
     caches_itself_ = caches_itself(found.platform);
+    sdk::expect_room(sdk::room_to_open);
     context_ = cl::Context(device_);
     queue_ = cl::CommandQueue(context_, device_);
     command_buffers_ = command_buffers_of(found.platform, device_);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/vulkan/compiler.h"
+#include "sdk/shortage.h"
 
 namespace tutti::vulkan {
 
@@ -50,6 +51,7 @@ void VulkanDriver::open() {
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<uint32_t>(physical_.extensions.size());
   info.ppEnabledExtensionNames = physical_.extensions.data();
+  sdk::expect_room(sdk::room_to_open);
   need(api_.CreateDevice(physical_.handle, &info, nullptr, &device_), "opening " + physical_.listed.name);
   api_.GetDeviceQueue(device_, physical_.queue_family, 0, &queue_);
 

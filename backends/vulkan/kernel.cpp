@@ -9,6 +9,7 @@
 #include "core/base/hash.h"
 #include "sdk/failed_kernel.h"
 #include "sdk/parallel_build.h"
+#include "sdk/shortage.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -100,6 +101,7 @@ VkPipeline VulkanDriver::make_pipeline(const sdk::KernelSource& source, std::spa
       items <= physical_.subgroup_required * physical_.subgroups_per_group)
     stage.pNext = &size;
   VkPipeline pipeline = VK_NULL_HANDLE;
+  sdk::expect_room(sdk::room_to_compile);
   result = api_.CreateShaderModule(device_, &module, nullptr, &stage.module);
   if (result == VK_SUCCESS) {
     result = api_.CreateComputePipelines(device_, cache, 1, &info, nullptr, &pipeline);

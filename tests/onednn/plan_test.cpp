@@ -5,6 +5,7 @@
 
 #include "backends/cpu/compiler.h"
 #include "backends/onednn/onednn.h"
+#include "core/os/little_memory.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/lower/group.h"
 #include "graph/lower/lower.h"
@@ -33,6 +34,20 @@ Graph normalised() {
   Value y = conv2d(hardtanh(batch_norm(conv2d(x, w))[0], 0, 6), last);
   g.set_state("d", gradients(sum(y * y), {w})[0]);
   return g;
+}
+
+/// Below this, creating a primitive could crash.
+TEST(OnednnPlan, PrimitivesAreRefusedWhereLittleMemoryIsLeft) {
+  if (!os::can_limit_memory()) GTEST_SKIP() << "this system cannot limit the memory of a process";
+  Graph g = normalised();
+  os::LittleMemory little(uint64_t{8} << 20);
+  try {
+    plan(g);
+    FAIL() << "planned in 8 MiB";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, Code::no_memory);
+    EXPECT_STREQ(e.what(), "out of host memory: 16.0 MiB cannot be mapped");
+  }
 }
 
 /// relu6 is done by the normalisation; its gradient takes the result, so that it is one pass and no mask is kept.
