@@ -56,6 +56,8 @@ class Schedule {
   // ---- steps and memory
   uint32_t add_memory(PlannedMemory m);
   uint32_t temporary(uint64_t bytes, std::string what, uint32_t value = TUTTI_NONE);
+  /// The number of the next step.
+  uint32_t now() const { return now_; }
   /// Adds a step that uses these regions (NONE: unused).
   void step(std::span<const uint32_t> in, std::span<const uint32_t> out);
   /// Memory for a result: its state's if it is computed in place, else new.

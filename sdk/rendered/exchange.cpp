@@ -64,7 +64,6 @@ void Planner::exchange(uint32_t k) {
   }
   if (awaited) travelling_.erase(begun);
   const uint32_t used[] = {e.from == TUTTI_NONE ? memory_of(v) : e.from}, written[] = {memory_of(v)};
-  add_last_before(used, written);
   e.position = plan_.launches.size();
   plan_.exchanges.push_back(e);
   step(used, written);

@@ -15,7 +15,7 @@ namespace tutti::sdk {
 
 RenderedPlan Planner::run() {
   walk();
-  add_last();
+  share_launches();
   plan_.memories = std::move(memories_);
   for (PlannedMemory& m : plan_.memories) m.bytes = padded(m.bytes);
   place_memories(plan_, traits_.alignment, traits_.max_allocation_bytes);
@@ -88,7 +88,6 @@ void Planner::poison_results(uint32_t node, const std::vector<uint32_t>& buffers
 std::vector<uint32_t> Planner::add_work(const RenderedWork& work, const std::string& name, uint32_t node,
                                         const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
   const codegen::LaunchList& list = work.list;
-  add_last_before(in, out);
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : list.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
@@ -99,6 +98,7 @@ std::vector<uint32_t> Planner::add_work(const RenderedWork& work, const std::str
     launch.node = node;
     launch.reason = reasons_[node];
     launch.name = list.launches.size() > 1 ? name + " (" + d.name + ")" : name;
+    if (d.kernel) made_[plan_.launches.size()] = {d, now()};
     plan_.launches.push_back(std::move(launch));
   }
   step(buffers, {});
@@ -106,7 +106,6 @@ std::vector<uint32_t> Planner::add_work(const RenderedWork& work, const std::str
 }
 
 void Planner::copy(const TensorType&, const std::string& name, uint32_t from, uint32_t to) {
-  add_last_before(std::array{from}, std::array{to});
   plan_.launches.push_back({{0, {from, to}, {1, 1, 1}, name, true}});
   step(std::array{from, to}, {});
 }

@@ -58,20 +58,16 @@ class Planner : Schedule {
   /// Room for a value in the memory of exchanged values.
   uint64_t exchange_room(uint64_t bytes);
 
-  // ---- last launches of row programs: last_launches.cpp
-  /// A launch that folds the partial results of columns, which only the optimizer reads: many share one.
-  struct LastLaunch {
-    codegen::Launch launch;
-    std::vector<uint32_t> buffers;  ///< memories, per parameter
-    uint32_t node;
-    std::string name;
-  };
-  /// Keeps the last launch of a row program's work for later and adds the others.
-  void add_rows(const RenderedWork& work, const std::string& name, uint32_t node, const std::vector<uint32_t>& in,
-                const std::vector<uint32_t>& out);
-  /// Adds the kept launches if one of them writes what is used, or reads what is written.
-  void add_last_before(std::span<const uint32_t> used, std::span<const uint32_t> written);
-  void add_last();
+  // ---- small launches: shared_launches.cpp
+  friend class LaunchSharing;
+  /// Lets launches that do not depend on each other share one.
+  void share_launches();
+  PlannedLaunch shared_launch(std::span<const uint32_t> members);
+  void drop_unused_kernels();
+  /// What the kernel of launch k was rendered from; null for copies, libraries and fills of poison.
+  const codegen::Launch* made_with(size_t k) const;
+  /// The region's bytes in the arena.
+  uint64_t arena_bytes(uint32_t memory) const;
 
   // ---- views: views.cpp
   /// How a value lies in the memory of the value that it is a part of, in another order; in elements.
@@ -168,7 +164,11 @@ class Planner : Schedule {
   std::vector<uint32_t> batch_end_;  // per node: the end of its batch group
   std::map<std::string, uint32_t> kernels_;
   std::map<std::vector<uint32_t>, uint32_t> numbers_;  // numbers of launches to the region that holds them
-  std::vector<LastLaunch> last_;
+  struct Made {
+    codegen::Launch launch;
+    uint32_t step;
+  };
+  std::map<size_t, Made> made_;  // by launch
   /// Values that travel, by the result of the node that began it: their place in the memory of exchanged values.
   struct Travelling {
     uint64_t at, bytes;

@@ -478,7 +478,7 @@ bool Planner::rows(uint32_t k) {
     out.push_back(found.is_full(v) ? pass_output(v, f, taken, name) : place_result(v, name, kept));
     for (uint32_t alias : found.aliases(v)) hold(alias, out.back());
   }
-  add_rows(cache_.rows(program), name, k, in, out);
+  add_work(cache_.rows(program), name, k, in, out);
   return true;
 }
 

@@ -61,6 +61,8 @@ std::vector<Case> elementwise_cases();
 std::vector<Case> index_cases();
 std::vector<Case> reduce_cases();
 std::vector<Case> row_cases();
+/// Pairs of the cases above, whose launches are together().
+std::vector<Case> together_cases();
 std::vector<Case> attention_cases();
 /// Those with kernels for tensor cores.
 std::vector<Case> tensor_core_attention_cases();

@@ -46,6 +46,7 @@ TEST(DialectOnHost, ElementwiseKernelsAgreeWithFloat64) { run_all(elementwise_ca
 TEST(DialectOnHost, IndexKernelsAgreeWithFloat64) { run_all(index_cases()); }
 TEST(DialectOnHost, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
 TEST(DialectOnHost, RowProgramsAgreeWithFloat64) { run_all(row_cases()); }
+TEST(DialectOnHost, KernelsInOneLaunchAgreeWithFloat64) { run_all(together_cases()); }
 TEST(DialectOnHost, AttentionAgreesWithFloat64) { run_all(attention_cases()); }
 TEST(DialectOnHost, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
 TEST(DialectOnHost, ActivatedProductsAgreeWithFloat64) { run_all(activation_cases()); }

@@ -195,45 +195,6 @@ Case columns(DType t, int64_t rows, int64_t length, bool folds) {
   return c;
 }
 
-/// Both cases; the last launches of the two, which fold their columns, are one.
-Case joined(const Case& a, const Case& b) {
-  Case c{a.name + " with " + b.name};
-  for (auto part : {&Case::inputs, &Case::expected}) {
-    c.*part = a.*part;
-    (c.*part).insert((c.*part).end(), (b.*part).begin(), (b.*part).end());
-  }
-  c.relative = std::max(a.relative, b.relative);
-  c.absolute = std::max(a.absolute, b.absolute);
-  c.make = [a, b](const Target& t) {
-    LaunchList all;
-    std::vector<Launch> last;
-    size_t ins = a.inputs.size() + b.inputs.size(), outs = a.expected.size() + b.expected.size();
-    for (const Case* one : {&a, &b}) {
-      bool second = one == &b;
-      LaunchList work = one->make(t);
-      for (Launch& l : work.launches) {
-        for (int& n : l.buffers) {
-          auto at = static_cast<size_t>(n), in = one->inputs.size(), out = one->expected.size();
-          if (at < in)
-            at += second ? a.inputs.size() : 0;
-          else if (at < in + out)
-            at += ins - in + (second ? a.expected.size() : 0);
-          else
-            at += ins + outs - in - out + all.scratch_bytes.size();
-          n = static_cast<int>(at);
-        }
-        const bool waits =
-            l.name == "row_program_columns" && can_be_one(last.empty() ? *l.kernel : *last[0].kernel, *l.kernel);
-        (waits ? last : all.launches).push_back(std::move(l));
-      }
-      all.scratch_bytes.insert(all.scratch_bytes.end(), work.scratch_bytes.begin(), work.scratch_bytes.end());
-    }
-    if (!last.empty()) all.launches.push_back(together(t, last));
-    return all;
-  };
-  return c;
-}
-
 /// Lengths that fit into the work-items' registers or do not, in whole vectors or not.
 std::vector<Case> row_cases() {
   std::vector<Case> all;
@@ -254,7 +215,6 @@ std::vector<Case> row_cases() {
   all.push_back(channels(DType::bf16, 30, 3, 256));   // in a loop
   all.push_back(channels(DType::f32, 50, 3, 15000));  // shared by several groups
   all.push_back(channels(DType::bf16, 60, 5, 7001));
-  all.push_back(joined(columns(DType::f32, 60, 24, false), columns(DType::f32, 201, 33, true)));
   all.push_back(columns(DType::f32, 40, 1200, true));  // more elements per work-item
   return all;
 }

@@ -83,6 +83,7 @@ TEST_P(Kernels, ElementwiseAgreesWithFloat64) { run_all(codegen::cases::elementw
 TEST_P(Kernels, IndexAgreesWithFloat64) { run_all(codegen::cases::index_cases(), 12); }
 TEST_P(Kernels, ReductionsAgreeWithFloat64) { run_all(codegen::cases::reduce_cases(), 24); }
 TEST_P(Kernels, RowProgramsAgreeWithFloat64) { run_all(codegen::cases::row_cases(), 6); }
+TEST_P(Kernels, KernelsInOneLaunchAgreeWithFloat64) { run_all(codegen::cases::together_cases(), 3); }
 TEST_P(Kernels, AttentionAgreesWithFloat64) { run_all(codegen::cases::attention_cases(), 6); }
 TEST_P(Kernels, AttentionOnTensorCoresAgreesWithFloat64) {
   run_all(codegen::cases::tensor_core_attention_cases(), target().tensor_cores ? 1 : 3);

@@ -71,7 +71,7 @@ TEST(Views, CastsOfStatesAreOneLaunch) {
     raw.states.push_back({names[k], w, w});
     raw.states.push_back({k == 0 ? "x" : k == 1 ? "y" : "z", TUTTI_NONE, most});
   }
-  EXPECT_EQ(plan(raw, false).launches.size(), 4u) << "the casts together, and three reductions";
+  EXPECT_EQ(plan(raw, false).launches.size(), 2u) << "the casts together, and the reductions";
   EXPECT_EQ(plan(raw, true).launches.size(), 6u);
 }
 
