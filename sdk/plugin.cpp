@@ -214,8 +214,8 @@ int32_t call_times(TuttiExecutable* executable, TuttiArray* out, TuttiError* err
     std::vector<TuttiNodeTime>& raw = executable->raw_times;
     raw.clear();
     for (const KernelTime& t : executable->times)
-      raw.push_back(
-          {t.node, 0, t.start - executable->times[0].start, t.nanoseconds, t.kernel.c_str(), t.reason.c_str()});
+      raw.push_back({t.node, 0, t.start - executable->times[0].start, t.nanoseconds, t.kernel.c_str(), t.reason.c_str(),
+                     t.others.empty() ? nullptr : t.others.data(), t.others.size()});
     *out = {raw.data(), static_cast<uint32_t>(raw.size()), sizeof(TuttiNodeTime)};
   });
 }

@@ -27,6 +27,7 @@ struct KernelTime {
   uint32_t node = TUTTI_NONE;
   uint64_t start = 0, nanoseconds = 0;
   std::string kernel, reason = {};
+  std::vector<uint32_t> others = {};
 };
 
 /// Receives a state during a run: its index among the watched ones, and its memory.

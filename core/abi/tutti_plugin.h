@@ -271,6 +271,8 @@ typedef struct {
   uint32_t node, unused; /* of the program; of several in one kernel the first; NONE: a copy of the plugin's own */
   uint64_t start, nanoseconds; /* on the device's clock; `start` is 0 for the first kernel of the run */
   const char *kernel, *reason; /* what ran, and why this one; "" where there was no choice */
+  const uint32_t* others;      /* the first nodes of further kernels that share this one's launch; NULL: none */
+  uint64_t other_count;
 } TuttiNodeTime;
 
 typedef struct { /* [grows] */

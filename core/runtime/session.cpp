@@ -306,6 +306,7 @@ std::vector<KernelTime> Executable::times() {
   for (uint32_t k = 0; k < raw.count; ++k) {
     auto t = element_of<TuttiNodeTime>(raw, k);
     all.push_back({t.node, t.start, t.nanoseconds, clean_text(t.kernel), clean_text(t.reason)});
+    if (t.others) all.back().others.assign(t.others, t.others + t.other_count);
   }
   return all;
 }

@@ -24,6 +24,7 @@ struct TUTTI_API KernelTime {
   uint32_t node = TUTTI_NONE;           ///< of the program; of fused nodes the first; NONE: a copy made by the plugin
   uint64_t start = 0, nanoseconds = 0;  ///< relative to the start of the run's first kernel
   std::string kernel, reason;           ///< reason: who declined the node before and why, or ""
+  std::vector<uint32_t> others = {};    ///< first nodes of further kernels that share the launch
 };
 
 /// Receives a state during a run: its index among the watched ones, and its memory on the host, which the rest of the

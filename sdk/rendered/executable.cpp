@@ -140,7 +140,7 @@ class RenderedExecutable : public Executable {
       KernelTime t{TUTTI_NONE, all[k].begin, all[k].end - all[k].begin, "upload of the feeds"};
       if (k >= uploads) {
         const PlannedLaunch& l = plan_.launches[k - uploads];
-        t = {l.node, t.start, t.nanoseconds, l.name, l.reason};
+        t = {l.node, t.start, t.nanoseconds, l.name, l.reason, l.others};
       }
       out.push_back(std::move(t));
     }
@@ -151,7 +151,7 @@ class RenderedExecutable : public Executable {
  private:
   std::vector<KernelTime> launches() const {
     std::vector<KernelTime> all;
-    for (const PlannedLaunch& l : plan_.launches) all.push_back({l.node, 0, 0, l.name, l.reason});
+    for (const PlannedLaunch& l : plan_.launches) all.push_back({l.node, 0, 0, l.name, l.reason, l.others});
     return all;
   }
   void build() try {

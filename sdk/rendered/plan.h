@@ -13,7 +13,8 @@ namespace tutti::sdk {
 /// A launch of one of RenderedPlan::kernels; buffers are indices of memory regions.
 struct PlannedLaunch : codegen::LaunchOf<uint32_t, uint32_t> {
   uint32_t node = TUTTI_NONE;
-  std::string reason = {};  ///< entries that declined the node, with reasons; "" if the first accepted it
+  std::string reason = {};            ///< entries that declined the node, with reasons; "" if the first accepted it
+  std::vector<uint32_t> others = {};  ///< nodes of further launches that share this one
 };
 
 /// A node "tutti.exchange": the host exchanges a value between two launches.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t most_together = 32;         // texts in one kernel
 constexpr size_t look_around = 512;          // launches
-constexpr uint64_t most_items = 1 << 15;     // of the smaller launch
+constexpr uint64_t most_items = 1 << 17;     // of the smaller launch
 constexpr uint64_t most_bytes = 2ull << 20;  // of the arena that the smaller one uses
 constexpr uint64_t most_kept = 16ull << 20;  // of the arena that all use
 
@@ -34,21 +34,22 @@ class LaunchSharing {
     for (size_t k = 0; k < launches.size(); ++k) bytes_.push_back(arena_bytes(k));
   }
 
-  /// Moves launches of the range: each as far to the front as it can, or else behind to the next that takes it.
+  /// Moves launches of the range: each as late as it can, since the optimizer alone reads most of them, or else as
+  /// early.
   void share(size_t begin, size_t end) {
+    for (size_t k = end; k-- > begin;) {
+      std::optional<size_t> to;
+      const size_t last = std::min(end, k + look_around);
+      for (size_t group = k + 1; is_small(k) && group < last && !depends(k, group); ++group)
+        if (fits(k, group)) to = group;
+      if (to) move(k, *to);
+    }
     for (size_t k = begin; k < end; ++k) {
       std::optional<size_t> to;
       const size_t first = std::max(begin + look_around, k) - look_around;
       for (size_t group = k; is_small(k) && group-- > first && !depends(k, group);)
         if (fits(k, group)) to = group;
       if (to) move(k, *to);
-    }
-    for (size_t k = end; k-- > begin;) {
-      const size_t last = std::min(end, k + 1 + look_around);
-      if (!is_small(k) || members_[k].size() != 1) continue;
-      size_t group = k + 1;
-      while (group < last && !depends(k, group) && !fits(k, group)) ++group;
-      if (group < last && fits(k, group) && !depends(k, group)) move(k, group);
     }
   }
 
@@ -81,7 +82,7 @@ class LaunchSharing {
 
   bool is_small(size_t k) const {
     const codegen::Launch* made = planner_.made_with(k);
-    if (!made || members_[k].empty() || bytes_[k] > most_bytes) return false;
+    if (!made || members_[k].size() != 1 || bytes_[k] > most_bytes) return false;
     const auto& [x, y, z] = made->groups;
     const auto& local = made->kernel->local;
     return uint64_t{x} * y * z * local[0] * local[1] * local[2] <= most_items;
@@ -155,6 +156,7 @@ PlannedLaunch Planner::shared_launch(std::span<const uint32_t> members) {
   RenderedWork work = rendered(traits_, {{std::move(launch)}, {}});
   PlannedLaunch shared = launch_of(work.list.launches[0], work.sources[0], buffers, first.name);
   shared.node = first.node;
+  for (uint32_t m : members.subspan(1)) shared.others.push_back(plan_.launches[m].node);
   shared.reason = first.reason;
   shared.name = fmt::format("{}, with {} more", first.name, members.size() - 1);
   if (trace_) trace_(fmt::format("{} launches share one: {}", members.size(), first.name));

@@ -122,13 +122,23 @@ double sum_seconds(const std::vector<KernelTime>& kernels) {
 
 std::map<uint32_t, ProfiledWork> work_of(const TuttiProgram& program, const std::vector<KernelTime>& kernels) {
   std::set<uint32_t> heads;
+  std::map<uint32_t, uint32_t> shares;  // per node without a launch of its own: that of the launch that it shares
   for (const KernelTime& k : kernels)
     if (k.node < program.nodes.count) heads.insert(k.node);
+  for (const KernelTime& k : kernels)
+    for (uint32_t other : k.others)
+      if (k.node < program.nodes.count && other < program.nodes.count && !heads.contains(other))
+        shares.emplace(other, k.node);
+  std::set<uint32_t> all = heads;
+  for (const auto& [other, head] : shares) all.insert(other);
   std::map<uint32_t, ProfiledWork> work;
   for (uint32_t h : heads) work[h].nodes.push_back(h);
-  Attribution attribution(program, heads);
-  for (uint32_t k = 0; k < program.nodes.count; ++k)
-    if (uint32_t h = attribution.head(k); h != TUTTI_NONE && h != k) work[h].nodes.push_back(k);
+  Attribution attribution(program, all);
+  for (uint32_t k = 0; k < program.nodes.count; ++k) {
+    uint32_t h = attribution.head(k);
+    if (auto at = shares.find(h); at != shares.end()) h = at->second;
+    if (h != TUTTI_NONE && h != k) work[h].nodes.push_back(k);
+  }
   for (auto& [head, w] : work) {
     std::vector<uint32_t> in_order = w.nodes;
     std::ranges::sort(in_order);

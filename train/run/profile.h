@@ -21,7 +21,8 @@ struct TUTTI_API ProfiledWork {
   CostEstimate cost;
 };
 
-/// Maps every node that a device names for a kernel to the work of its kernels. A node without a kernel of its own is
+/// Maps every node that a device names for a kernel to the work of its kernels, with that of kernels that share its
+/// launch. A node without a kernel of its own is
 /// attributed to a node of its group (TuttiGroup), to the product whose operand it sums, or to the producer of its last
 /// input, or if nothing makes these to the kernel before it of the same op; reshapes, slices and transposes and
 /// nodes without results to none.
