@@ -79,7 +79,7 @@ CLI::Option* RunOptions::add_record(CLI::App& sub, const ModelOption& option) {
       },
       option.field);
   auto text = [&option, inits](const RunOptions& run) { return inits ? run.init : option.text(run.model_values); };
-  const OptionScope scope = option.name == "dropout" ? OptionScope::training : OptionScope::run;
+  const OptionScope scope = option.in_training ? OptionScope::training : OptionScope::run;
   return declare(added->group(std::string(option.group)), {nullptr, scope, text});
 }
 

@@ -38,12 +38,17 @@ std::vector<ModelOption> records() {
       {"activation", "Model", +[](O& o) -> std::string& { return o.net.activation; },
        "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus", S::listed,
        [](const O& o) { nn::activation(o.net.activation); }},
-      {"dropout", "Model", +[](O& o) -> double& { return o.net.dropout; },
-       "Dropout probability after each hidden layer, in [0, 1); the model's default unless given", S::listed,
+      {"dropout",
+       "Model",
+       +[](O& o) -> double& { return o.net.dropout; },
+       "Dropout probability after each hidden layer, in [0, 1); the model's default unless given",
+       S::listed,
        [](const O& o) {
          if (!(o.net.dropout >= 0 && o.net.dropout < 1))
            throw invalid_option("dropout", o.net.dropout, "must be in [0, 1)");
-       }},
+       },
+       {},
+       true},
       {"loss", "Model", +[](O& o) -> std::string& { return o.loss; },
        "Loss of a model from a file, instead of the file's own (`tutti help losses`)", S::listed,
        [](const O& o) {

@@ -28,6 +28,7 @@ struct TUTTI_API ModelOption {
   /// Throws Error(invalid) for a value that no model can take.
   void (*check)(const ModelOptions&) = nullptr;
   std::string_view example = {};  ///< as OptionRecord::example
+  bool in_training = false;       ///< it changes training steps alone
 
   /// The value as text.
   std::string text(ModelOptions options) const;
