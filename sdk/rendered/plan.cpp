@@ -16,6 +16,7 @@ namespace tutti::sdk {
 RenderedPlan Planner::run() {
   walk();
   add_last();
+  join_small_launches();
   plan_.memories = std::move(memories_);
   for (PlannedMemory& m : plan_.memories) m.bytes = padded(m.bytes);
   place_memories(plan_, traits_.alignment, traits_.max_allocation_bytes);
@@ -37,6 +38,7 @@ PlannedLaunch Planner::launch_of(const codegen::Launch& launch, const KernelSour
     plan_.kernels.back().numbers.clear();
   }
   PlannedLaunch planned{launch.with(it->second, memory)};
+  planned.rendered_from = launch.kernel;
   if (numbers.empty()) return planned;
   auto [known, unknown] = numbers_.try_emplace(numbers, 0);
   if (unknown)

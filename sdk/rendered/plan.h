@@ -1,5 +1,6 @@
 // Converts a program to a flat list of launches and a memory plan. Builds and allocates nothing.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace tutti::sdk {
 struct PlannedLaunch : codegen::LaunchOf<uint32_t, uint32_t> {
   uint32_t node = TUTTI_NONE;
   std::string reason = {};  ///< entries that declined the node, with reasons; "" if the first accepted it
+  std::shared_ptr<const codegen::Kernel> rendered_from = {};  ///< null in a finished plan
 };
 
 /// A node "tutti.exchange": the host exchanges a value between two launches.

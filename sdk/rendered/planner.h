@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,13 @@ class Planner : Schedule {
   /// Adds the kept launches if one of them writes what is used, or reads what is written.
   void add_last_before(std::span<const uint32_t> used, std::span<const uint32_t> written);
   void add_last();
+
+  // ---- small launches: serial.cpp
+  /// Makes one launch of small ones that follow each other, on devices where that is faster.
+  void join_small_launches();
+  /// The number of launches from number `first` on, before number `end`, that one launch can run.
+  size_t serial_length(size_t first, size_t end) const;
+  PlannedLaunch serial(std::span<const PlannedLaunch> parts);
 
   // ---- views: views.cpp
   /// How a value lies in the memory of the value that it is a part of, in another order; in elements.
