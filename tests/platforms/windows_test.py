@@ -1,14 +1,18 @@
 """Runs a build for Windows under Wine: `windows_test.py build/windows` (scripts/platforms.sh windows)."""
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -33,6 +37,25 @@ def run(*words, code=0, within=900, **env):
         process.kill()
     assert process.returncode == code, f"{words}: exit code {process.returncode}\n{out}\n{err}"
     return out, err
+
+
+def in_console(command):
+    """What a console shows of a command line."""
+    terminal, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))
+    process = subprocess.Popen(["wine", "cmd", "/c", command], stdin=inside, stdout=inside, stderr=inside, cwd=BUILD, start_new_session=True,
+                               env={**ENVIRONMENT, "LC_ALL": "C.UTF-8", "TERM": "xterm"})
+    os.close(inside)
+    shown = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(terminal)
+    assert process.wait(timeout=60) in (0, 1)
+    text = re.sub(r"\x1b\[\?25[hl]|\x1b\[K", "", shown.decode("utf-8"))
+    return re.sub(r"\x1b\[(\d*)C", lambda m: " " * int(m[1] or 1), text)
 
 
 def trained(*words, **env):
@@ -100,6 +123,12 @@ class Windows(unittest.TestCase):
         process.communicate(timeout=60)
         self.assertTrue(file.exists())
         run("inspect", str(file))
+
+    def test_a_console_of_another_code_page_shows_all_characters(self):
+        text = in_console(r"chcp 437 & bin\tutti.exe inspect Größe日本.safetensors & bin\tutti.exe devices --device ß:0 & chcp")
+        self.assertIn("Größe日本.safetensors: there is no such checkpoint", text)
+        self.assertIn("ß", text.split("no such checkpoint")[1])
+        self.assertEqual(text.count("code page: 437"), 2, text)
 
     def test_doctor_finds_no_problem(self):
         out, _ = run("doctor")
