@@ -69,7 +69,9 @@ class Windows(unittest.TestCase):
 
     def test_devices_are_listed_by_probes(self):
         document = json.loads(run("devices", "--json")[0])
-        self.assertEqual({d["id"]: d["usable"] for d in document["devices"]}, {"cpu:0": True, "reference:0": True})
+        usable = {d["id"]: d["usable"] for d in document["devices"]}
+        for device in ("cpu:0", "reference:0", "opencl:0", "vulkan:0"):  # the last two through Wine's loaders
+            self.assertTrue(usable.get(device), document)
         self.assertEqual([p["problem"] for p in document["plugins"] if p["problem"]], [])
         self.assertNotIn("loaded in this process", run("devices", TUTTI_LOG="info", TUTTI_CACHE="off")[1])
 
@@ -78,7 +80,7 @@ class Windows(unittest.TestCase):
         rows = re.findall(r"(?m)^\| (\w+) \| (\d+) \| `([0-9a-f]{16})` \|$", page)
         self.assertGreater(len(rows), 4)
         for model, steps, state in rows:
-            devices = ["cpu:0", "reference"] if model == "dlrm" else ["cpu:0"]
+            devices = ["cpu:0", "reference", "opencl:0", "vulkan:0"] if model == "dlrm" else ["cpu:0"]
             for device in devices if model in ("cnn", "gpt", "dlrm", "lstm") else []:
                 with self.subTest(model=model, device=device):
                     got = trained("train", model, "--size", "tiny", "--steps", steps, "--numerics", "exact", "--no-eval", "--device", device)
@@ -139,12 +141,11 @@ class Windows(unittest.TestCase):
         for name, missing in (("reference", []), ("cpu", ["memory.refused"])):
             with self.subTest(plugin=name):
                 file = str(self.folder / "result.json")
-                run("conformance", str(BUILD / f"lib/tutti/plugins/tutti_{name}.dll"), "--only", "[!om]*.*,memory.*", "--json", file,
-                    code=1 if missing else 0)
+                run("conformance", str(BUILD / f"lib/tutti/plugins/tutti_{name}.dll"), "--json", file, code=1 if missing else 0)
                 checks = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))["checks"]
                 self.assertEqual([c["id"] for c in checks if c["must"] and c["outcome"] != "pass"], missing)
                 outcomes = {c["id"]: c["outcome"] for c in checks}
-                self.assertGreater(list(outcomes.values()).count("pass"), 50)
+                self.assertGreater(list(outcomes.values()).count("pass"), 230)
 
     def test_processes_end(self):
         """Threads that ended shortly before their process once left locks that its end waited for."""
