@@ -169,10 +169,7 @@ std::string json_text(const nlohmann::ordered_json& document) {
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-void print_json(const nlohmann::ordered_json& document) {
-  std::string text = json_text(document);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
+void print_json(const nlohmann::ordered_json& document) { os::write_text(os::Stream::out, json_text(document)); }
 
 int run(int argc, char** argv) {
   prepare_for_little_memory();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -11,6 +10,7 @@
 #include "cli/print.h"
 #include "core/base/status.h"
 #include "core/os/file.h"
+#include "core/os/terminal.h"
 #include "data/files/whole_file.h"
 
 namespace tutti::cli {
@@ -71,7 +71,7 @@ void check_targets(std::span<const Target> targets) {
 
 void write_target(const std::string& target, std::string_view text) {
   if (target == "-")
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    os::write_text(os::Stream::out, text);
   else if (!target.empty())
     write_whole_file(target, text);
 }

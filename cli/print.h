@@ -2,10 +2,10 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <string>
 
 #include "core/base/printable.h"
+#include "core/os/terminal.h"
 
 namespace tutti::cli {
 
@@ -17,7 +17,7 @@ template <class... A>
 void print_err(fmt::format_string<A...> format, A&&... args) {
   if (muted) return;
   std::string text = printable(fmt::format(format, std::forward<A>(args)...));
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  os::write_text(os::Stream::err, text);
 }
 
 /// Writes to stdout with control codes escaped: for output during work and for text from files. Write errors are
@@ -25,7 +25,7 @@ void print_err(fmt::format_string<A...> format, A&&... args) {
 template <class... A>
 void print_out(fmt::format_string<A...> format, A&&... args) {
   std::string text = printable(fmt::format(format, std::forward<A>(args)...));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  os::write_text(os::Stream::out, text);
 }
 
 }  // namespace tutti::cli

@@ -55,12 +55,12 @@ void ProgressLine::show(const Progress& p) {
                      std::string(static_cast<size_t>(bar_width - full), ' '), 100 * share, text);
   if (int width = os::terminal_width(os::Stream::err); width > 1)
     text.resize(std::min(text.size(), static_cast<size_t>(width) - 1));  // a wrapped line could not be erased
-  std::fputs(("\r\033[K" + text).c_str(), stderr);
+  os::write_text(os::Stream::err, "\r\033[K" + text);
   std::fflush(stderr);
 }
 
 void ProgressLine::clear() {
-  if (terminal_ && !quiet_) std::fputs("\r\033[K", stderr);
+  if (terminal_ && !quiet_) os::write_text(os::Stream::err, "\r\033[K");
 }
 
 void ProgressLine::print(const std::string& line) {

@@ -69,8 +69,6 @@ MAY_ASK_THE_SYSTEM = {
     "tests": "they look from outside, and at what core/os does",
     "python": "CPython's interface: file descriptors and its types",
     "backends/cuda": "NVIDIA's driver and libraries, opened by name",
-    "backends/opencl": "the ICD loader and PoCL's cache",
-    "backends/vulkan": "the loader, opened by name",
     "backends/onednn": "redirects calls inside oneDNN's ELF file",
     "plugins/template": "a project of its own, over an installed Tutti",
     "examples/plugins": "a project of its own, over an installed Tutti",

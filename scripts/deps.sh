@@ -60,7 +60,7 @@ for arg in "$@"; do
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
     --mpi) extra+=(libopenmpi-dev openmpi-bin); mpi=yes ;;
     --cross-aarch64) extra+=(g++-aarch64-linux-gnu qemu-user mmdebstrap pkg-config) ;;
-    --cross-windows) extra+=(g++-mingw-w64-x86-64-posix libz-mingw-w64-dev wine64 wine googletest) ;;
+    --cross-windows) extra+=(g++-mingw-w64-x86-64-posix libz-mingw-w64-dev wine64 wine googletest xvfb) ;;
     --packages) extra+=(dpkg-dev file lintian mmdebstrap) ;;
     --cuda) cuda=yes ;;
     *) echo "deps: unknown option $arg (see scripts/deps.sh --help)" >&2; exit 2 ;;

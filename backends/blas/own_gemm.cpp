@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "backends/blas/gemm.h"
+#include "core/os/of_thread.h"
 #include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::blas {
@@ -18,10 +19,15 @@ void pack(const Gemm& p, int64_t first, int64_t depth, int64_t column, int64_t w
   }
 }
 
+struct Buffers {
+  std::vector<float> panel = std::vector<float>(panel_depth * panel_columns);
+  std::vector<float> sums = std::vector<float>(row_block * panel_columns);
+};
+
 }  // namespace
 
 void own_gemm(const Gemm& p) {
-  thread_local std::vector<float> panel(panel_depth * panel_columns), sums(row_block * panel_columns);
+  auto& [panel, sums] = os::of_this_thread<Buffers>();
   if (p.k == 0 && p.beta == 0)
     for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.c + i * p.ldc, p.n, 0.0f);
   for (int64_t column = 0; column < p.n; column += panel_columns)

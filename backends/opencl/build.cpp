@@ -5,9 +5,9 @@
 #include <cstring>
 #include <sstream>
 
-#include "backends/opencl/batch.h"
 #include "backends/opencl/driver.h"
 #include "core/base/hash.h"
+#include "kernels/codegen/joined.h"
 #include "sdk/cache_key.h"
 #include "sdk/failed_kernel.h"
 #include "sdk/parallel_build.h"
@@ -113,7 +113,7 @@ Driver::Batch Driver::batch_of(std::span<const sdk::KernelSource> sources, std::
   for (size_t k : list) b.sources.push_back(sources[k]);
   // Contraction is on in OpenCL C unless the text says otherwise.
   b.text = (b.sources[0].exact ? "#pragma OPENCL FP_CONTRACT OFF\n" : "") +
-           (b.alone() ? b.sources[0].text : joined(b.sources));
+           (b.alone() ? b.sources[0].text : codegen::joined(b.sources));
   return b;
 }
 
@@ -173,7 +173,7 @@ void Driver::finish(std::span<const sdk::KernelSource> sources, const Batch& b,
     return;
   }
   for (size_t i = 0; i < list.size(); ++i) {
-    std::string name = alone ? first.entry : joined_entry(chosen[i], i);
+    std::string name = alone ? first.entry : codegen::joined_entry(chosen[i], i);
     try {
       ids[list[i]] = add(checked_kernel(program, name, chosen[i]));
     } catch (const Error& e) {
@@ -188,7 +188,7 @@ void Driver::finish(std::span<const sdk::KernelSource> sources, const Batch& b,
   std::string key = store(program, options, text);
   if (key.empty()) return;
   for (size_t i = 0; i < list.size(); ++i)
-    caches[list[i]] = entry_of(key, alone ? first.entry : joined_entry(chosen[i], i));
+    caches[list[i]] = entry_of(key, alone ? first.entry : codegen::joined_entry(chosen[i], i));
 }
 
 std::string Driver::store(const cl::Program& program, const std::string& options, const std::string& text) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/base/rounding.h"
+#include "core/os/memory.h"
 #include "sdk/shortage.h"
 
 namespace tutti::opencl {
@@ -48,7 +49,7 @@ Driver::~Driver() {
   } catch (...) {  // a lost device; its memory is freed anyway
   }
   for (auto& [memory, buffer] : pinned_)
-    if (!buffer()) std::free(memory);
+    if (!buffer()) os::free_aligned(memory);
 }
 
 // ---- memory
@@ -91,7 +92,7 @@ void Driver::do_release(sdk::MemoryId id) {
 
 void* Driver::do_allocate_host(uint64_t bytes, const std::string& what) {
   if (traits_.cpu_like) {  // the device reads all host memory equally well
-    void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
+    void* memory = os::allocate_aligned(64, align_up(std::max<uint64_t>(bytes, 1), 64));
     if (!memory)
       throw Error(Code::no_memory,
                   fmt::format("opencl: not enough host memory for {} of {}", what, sdk::size_text(bytes)));
@@ -111,7 +112,7 @@ void Driver::do_release_host(void* memory) {
   auto at = pinned_.find(memory);
   cl::Buffer buffer = at->second;
   pinned_.erase(at);
-  if (!buffer()) return std::free(memory);
+  if (!buffer()) return os::free_aligned(memory);
   call("releasing pinned host memory", [&] { queue_.enqueueUnmapMemObject(buffer, memory), queue_.finish(); });
 }
 

@@ -1,12 +1,13 @@
 #include "backends/opencl/icd.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "core/os/library.h"
 
 namespace tutti::opencl {
 namespace {
@@ -19,16 +20,20 @@ std::string problem_of(const fs::path& file) {
   std::ifstream in(file);
   std::string library;
   if (!std::getline(in, library) || library.empty()) return "the file contains no library name";
-  void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) return dlerror();
-  bool driver = dlsym(handle, "clGetExtensionFunctionAddress") != nullptr;
-  dlclose(handle);
+  std::string why;
+  os::Library handle = os::open_library(library, why, true);
+  if (!handle) return why;
+  bool driver = os::symbol_of(handle, "clGetExtensionFunctionAddress") != nullptr;
+  os::close_library(handle);
   return driver ? "" : fmt::format("{} is not an OpenCL driver", library);
 }
 
 }  // namespace
 
 std::vector<BrokenIcd> broken_icds() {
+#ifdef _WIN32
+  return {};  // drivers are in the registry, not in files
+#endif
   const char* named = std::getenv("OCL_ICD_VENDORS");
   fs::path place = named && *named ? named : "/etc/OpenCL/vendors";
   std::vector<fs::path> files;

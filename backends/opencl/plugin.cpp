@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "backends/opencl/driver.h"
 #include "backends/opencl/opencl.h"
 #include "backends/opencl/pocl_cache.h"
+#include "core/os/environment.h"
 #include "sdk/rendered/rendered.h"
 
 namespace tutti::opencl {
@@ -21,7 +21,7 @@ class OpenclPlugin : public sdk::RenderedPlugin {
   void init(sdk::Host host) override {
     Plugin::init(host);
     // Read by PoCL at startup; without it two of its workers may share one core while another is idle.
-    setenv("POCL_AFFINITY", "1", 0);
+    os::set_variable("POCL_AFFINITY", "1", false);
     if (std::filesystem::path folder = pocl_cache_folder(); !writable(folder)) {
       unwritable_ = folder.string();
       pocl_cache_.emplace();

@@ -1,8 +1,9 @@
 #include "backends/opencl/pocl_cache.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
+
+#include "core/os/environment.h"
+#include "core/os/folders.h"
 
 namespace tutti::opencl {
 namespace {
@@ -18,6 +19,9 @@ fs::path variable(const char* name) {
 
 fs::path pocl_cache_folder() {
   if (fs::path named = variable("POCL_CACHE_DIR"); !named.empty()) return named;
+#ifdef _WIN32
+  return os::cache_folder() / "pocl";
+#endif
   if (fs::path base = variable("XDG_CACHE_HOME"); !base.empty()) return base / "pocl";
   if (fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "pocl";
   return "/tmp/pocl";
@@ -26,18 +30,16 @@ fs::path pocl_cache_folder() {
 bool writable(fs::path folder) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  std::string probe = (folder / "tutti-XXXXXX").string();
-  return mkdtemp(probe.data()) && rmdir(probe.c_str()) == 0;
+  const fs::path probe = os::make_folder_in(folder, "tutti-");
+  return !probe.empty() && fs::remove(probe, error);
 }
 
 PrivatePoclCache::PrivatePoclCache() {
   std::error_code error;
   fs::path base = fs::temp_directory_path(error);
   if (error) return;
-  std::string name = (base / "tutti-pocl-XXXXXX").string();
-  if (!mkdtemp(name.data())) return;
-  folder_ = name;
-  setenv("POCL_CACHE_DIR", folder_.c_str(), 1);
+  folder_ = os::make_folder_in(base, "tutti-pocl-").string();
+  if (!folder_.empty()) os::set_variable("POCL_CACHE_DIR", folder_);
 }
 
 PrivatePoclCache::~PrivatePoclCache() {

@@ -5,7 +5,8 @@
 
 namespace tutti::opencl {
 
-/// The cache folder that PoCL will use: POCL_CACHE_DIR, XDG_CACHE_HOME/pocl, HOME/.cache/pocl, /tmp/pocl.
+/// The cache folder that PoCL will use: POCL_CACHE_DIR, XDG_CACHE_HOME/pocl, HOME/.cache/pocl, /tmp/pocl;
+/// on Windows POCL_CACHE_DIR, %LOCALAPPDATA%/pocl.
 std::filesystem::path pocl_cache_folder();
 
 /// Whether files can be created in `folder` or its nearest existing ancestor. Leaves no files.

@@ -1,21 +1,33 @@
 #include "backends/vulkan/api.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "core/os/library.h"
+
 namespace tutti::vulkan {
+namespace {
+
+#ifdef _WIN32
+constexpr const char *loader_name = "vulkan-1.dll",
+                     *advice = "install the GPU vendor's driver, which brings the loader",
+                     *newer = "install a newer driver";
+#else
+constexpr const char *loader_name = "libvulkan.so.1",
+                     *advice = "install the package libvulkan1 and a driver (mesa-vulkan-drivers, or the GPU vendor's)",
+                     *newer = "install a newer libvulkan1";
+#endif
+
+}  // namespace
 
 Api Api::load() {
-  void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed, like every library of a plugin
-  if (!loader) {
-    const char* why = dlerror();
-    throw Error(Code::declined, fmt::format("the Vulkan loader cannot be opened ({})", why ? why : "libvulkan.so.1"),
-                "install the package libvulkan1 and a driver (mesa-vulkan-drivers, or the GPU vendor's)");
-  }
+  std::string why;
+  os::Library loader = os::open_library(loader_name, why);  // never closed, like every library of a plugin
+  if (!loader)
+    throw Error(Code::declined, fmt::format("the Vulkan loader {} cannot be opened ({})", loader_name, why), advice);
   Api api;
-  api.GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
+  api.GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(os::symbol_of(loader, "vkGetInstanceProcAddr"));
   if (!api.GetInstanceProcAddr)
-    throw Error(Code::declined, "libvulkan.so.1 has no vkGetInstanceProcAddr", "install the package libvulkan1 again");
+    throw Error(Code::declined, fmt::format("{} has no vkGetInstanceProcAddr", loader_name), advice);
   auto global = [&](const char* name) { return api.GetInstanceProcAddr(nullptr, name); };
   api.CreateInstance = reinterpret_cast<PFN_vkCreateInstance>(global("vkCreateInstance"));
   api.EnumerateInstanceVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(global("vkEnumerateInstanceVersion"));
@@ -27,15 +39,14 @@ Api Api::load() {
     throw Error(Code::declined,
                 fmt::format("the Vulkan loader supports version {}.{}, but 1.2 is needed",
                             VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version)),
-                "install a newer libvulkan1");
+                newer);
   return api;
 }
 
 void Api::take(VkInstance instance) {
   auto get = [&](const char* name) {
     PFN_vkVoidFunction function = GetInstanceProcAddr(instance, name);
-    if (!function)
-      throw Error(Code::declined, fmt::format("the Vulkan loader has no {}", name), "install a newer libvulkan1");
+    if (!function) throw Error(Code::declined, fmt::format("the Vulkan loader has no {}", name), newer);
     return function;
   };
 #define TUTTI_VULKAN_TAKE(name) name = reinterpret_cast<PFN_vk##name>(get("vk" #name));

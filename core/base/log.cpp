@@ -1,11 +1,11 @@
 #include "core/base/log.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "core/base/printable.h"
+#include "core/os/terminal.h"
 
 namespace tutti::log {
 namespace {
@@ -23,7 +23,8 @@ Level threshold() {
     for (int i = 0; i < 4; ++i)
       if (names[i] == v) return static_cast<Level>(i);
     if (!v.empty())
-      std::fprintf(stderr, "tutti warning [log] TUTTI_LOG=%s: expected error, warning, info or debug\n", v.c_str());
+      os::write_text(os::Stream::err,
+                     fmt::format("tutti warning [log] TUTTI_LOG={}: expected error, warning, info or debug\n", v));
     return Level::warning;
   }();
   return level;
@@ -41,7 +42,7 @@ bool traced(std::string_view topic) {
 void write(Level level, std::string_view topic, std::string_view text) {
   std::string line =
       fmt::format("tutti {} [{}] {}\n", names[static_cast<int>(level)], topic, printable(text, SIZE_MAX));
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  os::write_text(os::Stream::err, line);
 }
 
 }  // namespace tutti::log

@@ -1,5 +1,6 @@
 // The terminal that standard output and standard error may be.
 #pragma once
+#include <string_view>
 
 namespace tutti::os {
 
@@ -9,7 +10,10 @@ enum class Stream { out, err };
 bool is_terminal(Stream stream);
 /// Its width in characters; 0 if it is no terminal, or unknown.
 int terminal_width(Stream stream);
-/// Shows UTF-8 and control sequences where a console has to be told so (Windows).
+/// Shows control sequences where a console has to be told so (Windows).
 void prepare_terminal();
+/// Writes UTF-8 behind what was printed to stdout or stderr before. On a Windows console it appears in every code page.
+/// Errors are those of the stream (std::ferror).
+void write_text(Stream stream, std::string_view text);
 
 }  // namespace tutti::os

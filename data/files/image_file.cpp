@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/base/status.h"
+#include "core/os/of_thread.h"
 #include "data/file.h"
 #include "data/files/exif.h"
 
@@ -14,6 +15,11 @@ namespace tutti {
 namespace {
 
 constexpr int64_t longest_side = 1 << 14;
+
+/// Of one image; reused, so that loading a batch does not allocate.
+struct Pixels {
+  std::string bytes;
+};
 
 const ImageCodec& codec_of(const std::string& path, std::string_view head) {
   for (const ImageCodec* c : {&png_codec, &jpeg_codec})
@@ -59,7 +65,7 @@ ImageForm image_form(const std::string& path) {
 
 void read_image(const std::string& path, const ImageForm& form, std::byte* to) {
   std::string bytes = data::read_file(path, "do not move the files while they are read");
-  thread_local std::string pixels;  // one image; reused, so that loading a batch does not allocate
+  auto& pixels = os::of_this_thread<Pixels>().bytes;
   auto plane = static_cast<size_t>(form.height * form.width), channels = static_cast<size_t>(form.channels);
   pixels.resize(channels * plane);
   StoredImage stored{form};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/rounding.h"
 #include "core/base/status.h"
@@ -146,7 +147,38 @@ void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel
   launch_results(t, list, r, std::move(k), std::move(first), groups);
 }
 
+namespace {
+
+/// Whether windows are one pixel and each is one.
+bool of_points(const Conv& c) {
+  auto point = [](const WindowAxis& a) { return a.kernel == 1 && a.stride == 1 && a.padding == 0; };
+  return c.groups == 1 && point(c.h) && point(c.w);
+}
+
+/// A convolution with windows of one pixel, or its gradient of the images, as a product per image on a CPU: `filters`
+/// and `channels` are those of the result and of the image, weights are stored as [filters, channels] or, if `turned`,
+/// [channels, filters]. Its results are stored as whole vectors, but it packs the images: not where these are larger.
+std::optional<LaunchList> conv_points(const Target& t, const Conv& c, int64_t filters, int64_t channels, bool turned) {
+  const int64_t positions = c.h.size * c.w.size;
+  constexpr int64_t vectors = 32;  // of a panel of matmul_panels
+  const bool whole = positions % vectors == 0 && positions > 0 && c.batch > 0 && channels > 0;
+  if (!t.cpu_like || !t.language->float16() || t.exact || !of_points(c) || !whole || c.bias || c.relu ||
+      channels > filters)
+    return {};
+  Matmul p{.dtype = c.dtype, .m = filters, .n = positions, .k = channels, .ta = turned};
+  p.batch = {c.batch};
+  p.a_batch = {0};
+  p.b_batch = {channels * positions};
+  LaunchList list = matmul(t, p);
+  for (Launch& l : list.launches)
+    for (int& b : l.buffers) b = b < 2 ? 1 - b : b;  // images come first
+  return list;
+}
+
+}  // namespace
+
 LaunchList conv(const Target& t, const Conv& c) {
+  if (std::optional<LaunchList> list = conv_points(t, c, c.filters, c.channels, false)) return *std::move(list);
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, forward_axis(c.h), forward_axis(c.w), c.groups, out, c.batch, in, c.batch * c.channels};
   int64_t positions = p.positions(), taps = p.taps();
@@ -167,6 +199,7 @@ LaunchList conv(const Target& t, const Conv& c) {
 }
 
 LaunchList conv_dx(const Target& t, const Conv& c) {
+  if (std::optional<LaunchList> list = conv_points(t, c, c.channels, c.filters, true)) return *std::move(list);
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, image_gradient_axis(c.h), image_gradient_axis(c.w), c.groups, in, c.batch,
                 out,     c.batch * c.filters};
@@ -206,7 +239,19 @@ LaunchList conv_dw(const Target& t, const Conv& c) {
   p.y_plane = positions;
   p.y_column = in * positions;
   p.y_elements = c.filters * in * positions;
-  return conv_product(t, p);
+  // A CPU packs the cotangents: rather the images, if these have fewer channels.
+  const bool packs = t.cpu_like && t.language->float16() && !t.exact;
+  if (!packs || !of_points(c) || c.channels >= c.filters) return conv_product(t, p);
+  std::swap(p.columns, p.row_planes);
+  std::swap(p.y_plane, p.y_column);
+  p.planes = c.batch * c.filters;
+  p.k_plane = c.filters;
+  p.b_plane = c.channels * results;
+  p.b_elements = c.batch * c.channels * results;
+  LaunchList list = conv_product(t, p);
+  for (Launch& l : list.launches)
+    for (int& b : l.buffers) b = b < 2 ? 1 - b : b;
+  return list;
 }
 
 }  // namespace tutti::codegen

@@ -140,7 +140,10 @@ std::string pass_text(const Target& t, Kernel& k, const Pass& pass, const std::s
 /// Number of adjacent elements per work-item: those in 16 bytes of the narrowest contiguous floats, or four; one if the
 /// compiler vectorizes over work-items.
 int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
-  if (t.cpu_like && t.language->vectorizes_items) return 1;
+  // Compilers that vectorize over work-items do not do so if these walk along short lines.
+  constexpr int64_t short_line = 32;
+  const bool lines = pass.dims.size() > 1 && pass.dims.back() < short_line && pass.dims.back() % 4 == 0;
+  if (t.cpu_like && t.language->vectorizes_items) return lines ? 4 : 1;
   size_t narrowest = 4;
   auto see = [&](Element e) { narrowest = std::min(narrowest, std::max<size_t>(2, size_of(e))); };
   for (const StridedOperand& x : pass.in)
@@ -181,6 +184,7 @@ Launch launch(const Target& t, Kernel k, std::vector<Pass> all, bool batch, std:
     if (pass.walk.lanes > 1 || each > 0) rounds = std::max(rounds, pass.walk.lanes * (each + 1) + 1);
   }
   if (rounds > 0) k.rounds = std::to_string(rounds);
+  for (const Pass& pass : all) k.work = std::max(k.work, static_cast<double>(k.exact ? rounds : pass.walk.lanes));
   k.write_body = [passes = std::move(all), batch](const Target& target, Kernel& kernel) {
     if (!batch) return pass_text(target, kernel, passes[0], "GROUP");
     std::string body;

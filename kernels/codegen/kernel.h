@@ -99,7 +99,8 @@ struct Kernel {
   bool subgroups = false;   ///< GLSL: uses subgroupBroadcast
   std::vector<std::pair<std::string, std::string>> repeats;  ///< letter and value name: lines with {r} are repeated
   std::string rounds;                                        ///< expression of its loop rounds; empty: no loops
-  uint64_t elements = 0;                                     ///< the largest element index + 1 that IDX must hold
+  double work = 0;        ///< of a work-item, in nanoseconds, roughly (work_of in serial.h); 0: unknown
+  uint64_t elements = 0;  ///< the largest element index + 1 that IDX must hold
 
   /// Sets the value of a name in the text; overwrites an earlier one.
   void set(const std::string& name, const std::string& text);

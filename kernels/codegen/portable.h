@@ -139,6 +139,8 @@ Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>&
 Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low,
               const std::vector<int64_t>& interior, double value);
 Copy concat_copy(std::span<const TensorType> parts, int64_t axis);
+/// The concatenation along an axis, at least one input.
+LaunchList concat(const Target&, std::span<const TensorType> parts, int64_t axis);
 /// y[planes, kh, kw, oh, ow] = x[planes, h, w] at oh*stride + ky*dilation - padding, …; `value` outside.
 Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value);
 /// The adjoint of window_copy: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that contain (h, w),

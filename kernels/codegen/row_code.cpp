@@ -54,10 +54,20 @@ int64_t span_of(int64_t length, int64_t lanes, int64_t most) {
   return std::min(most, span);
 }
 
+/// A work-item per row, if there are enough of them and their elements fill vectors, or if all is small.
+std::optional<Division> by_one_item(const Target& t, const RowForm& form) {
+  constexpr int64_t small = 1 << 13, least = 16;
+  if (form.columns) return {};
+  const int64_t line = form.segment ? form.segment : form.length;
+  const bool worth = form.rows >= 2 * int64_t{t.compute_units} && line >= least;
+  if (!worth && form.rows * form.length > small) return {};
+  return Division{.meet = Meet::alone, .held = false};
+}
+
 /// Few large rows are shared by as many groups as keep the memory busy; each takes at least four turns.
 std::optional<Division> in_segments(const Target& t, const RowForm& form) {
   constexpr int64_t large = 1 << 21, turns = 4, groups_per_unit = 8;
-  if (t.cpu_like || form.columns || form.segment < 4 || t.max_rounds != ~0u) return {};
+  if (form.columns || form.segment < 4 || t.max_rounds != ~0u) return {};
   Division d;
   int64_t most = most_items(t, most_row_folds);
   d.lanes = form.segment % 4 == 0 ? 4 : 1;
@@ -82,11 +92,9 @@ std::optional<Division> division_of(const Target& t, const RowForm& form) {
   auto [rows, length, segment, folds, columns] = form;
   Division d;
   if (rows == 0 || length < 2) return {};
-  if (segment) return in_segments(t, form);
-  if (t.cpu_like && (columns || !t.language->subgroups))
-    return {};  // PoCL does not vectorize work-items around barriers: slower than separate passes
+  if (t.cpu_like && !t.language->subgroups) return by_one_item(t, form);
   if (t.cpu_like) {
-    if (t.subgroup != 8 || length > 4096) return {};
+    if (segment || columns || t.subgroup != 8 || length > 4096) return {};
     d.meet = Meet::lanes;
     d.span = 8;
     d.lanes = length % 4 == 0 ? 4 : 1;
@@ -94,6 +102,7 @@ std::optional<Division> division_of(const Target& t, const RowForm& form) {
     d.held = d.span * d.lanes >= length;
     return d;
   }
+  if (segment) return in_segments(t, form);
   if (folds && (length > longest_row || (length > 4096 && rows < 2 * int64_t{t.compute_units}))) return {};
   d.lanes = length % 4 == 0 ? 4 : 1;
   int64_t most = most_items(t, columns ? most_row_folds + 4 : most_row_folds);
@@ -142,6 +151,24 @@ std::string RowCode::base(uint32_t input) const {
   for (size_t d = 0; d < outer_.size(); ++d)
     if (int64_t stride = strides_[input][d]) s += fmt::format(" + c{} * {}", d, stride);
   return s;
+}
+
+std::string RowCode::load_scalar(const Kernel& k, uint32_t i) {
+  const Param& p = k.params[p_.code[i].a];
+  names_[i] = {fmt::format("s{}", i)};
+  return fmt::format("  {} s{} = {}({});\n", register_type(p.element), i, p.name, base(p_.code[i].a));
+}
+
+void RowCode::need(uint32_t i, std::set<uint32_t>& full, std::set<uint32_t>& loaded) const {
+  if (level_[i] != Level::full) return;
+  if (p_.code[i].code == TUTTI_X_INPUT) {
+    loaded.insert(i);
+    return;
+  }
+  if (!full.insert(i).second) return;
+  const TuttiInstr& x = p_.code[i];
+  const uint32_t operands[] = {x.a, x.b, x.c};
+  for (int o = 0; o < instr::operand_count(x.code); ++o) need(operands[o], full, loaded);
 }
 
 void RowCode::mark_early() {

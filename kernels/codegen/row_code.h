@@ -14,6 +14,7 @@ namespace tutti::codegen {
 enum class Meet {
   tree,   ///< in shared memory
   lanes,  ///< registers of a subgroup (lavapipe)
+  alone,  ///< a work-item has the row for itself: row_loops.h
 };
 
 /// How a row is divided: `span` work-items of `lanes` adjacent elements each, in one step if `held`.
@@ -78,6 +79,10 @@ class RowCode {
   std::string coordinates() const;
   /// Where an input's first element of the row lies.
   std::string base(uint32_t input) const;
+  /// The statement that loads an input with one element per row.
+  std::string load_scalar(const Kernel& k, uint32_t i);
+  /// Adds a full-level instruction and those that it reads.
+  void need(uint32_t i, std::set<uint32_t>& full, std::set<uint32_t>& loaded) const;
 
   const Target& t_;
   const RowProgram& p_;

@@ -14,6 +14,7 @@
 #include "core/base/status.h"
 #include "kernels/codegen/lanes.h"
 #include "kernels/codegen/row_code.h"
+#include "kernels/codegen/row_loops.h"
 
 namespace tutti::codegen {
 namespace {
@@ -73,7 +74,8 @@ class RowWriter : RowCode {
   /// The inputs with one element per row: those that elements or folds are computed with, or the others.
   void load_scalars(bool late_ones) {
     for (uint32_t i = 0; i < p_.code.size(); ++i)
-      if (p_.code[i].code == TUTTI_X_INPUT && level_[i] == Level::row && late(i) == late_ones) load_scalar(i);
+      if (p_.code[i].code == TUTTI_X_INPUT && level_[i] == Level::row && late(i) == late_ones)
+        text_ += load_scalar(k_, i);
   }
 
   /// Computes and stores the results with one element per row.
@@ -161,12 +163,6 @@ class RowWriter : RowCode {
 
   std::string stored(const Param& p, const std::string& at, const std::vector<std::string>& values) const {
     return d_.lanes > 1 ? store_lanes(t_, p, at, values) : fmt::format("  {}_set({}, {});\n", p.name, at, values[0]);
-  }
-
-  void load_scalar(uint32_t i) {
-    const Param& p = k_.params[p_.code[i].a];
-    names_[i] = {fmt::format("s{}", i)};
-    text_ += fmt::format("  {} s{} = {}({});\n", register_type(p.element), i, p.name, base(p_.code[i].a));
   }
 
   /// Loads the elements from `x` on, in pieces `turn` apart.
@@ -302,19 +298,6 @@ class RowWriter : RowCode {
       text_ += fmt::format("  q{0} = COMBINE{0}(q{0}, partial{1}({2}));\n", folds[n], stage, partial(n, "from"));
     text_ += "  }\n";
     meet(stage);
-  }
-
-  /// Adds a full-level instruction and those that it reads.
-  void need(uint32_t i, std::set<uint32_t>& full, std::set<uint32_t>& loaded) const {
-    if (level_[i] != Level::full) return;
-    if (p_.code[i].code == TUTTI_X_INPUT) {
-      loaded.insert(i);
-      return;
-    }
-    if (!full.insert(i).second) return;
-    const TuttiInstr& x = p_.code[i];
-    const uint32_t operands[] = {x.a, x.b, x.c};
-    for (int o = 0; o < instr::operand_count(x.code); ++o) need(operands[o], full, loaded);
   }
 
   /// Reduces the work-items' q… of a stage's folds to the row's r….
@@ -474,7 +457,10 @@ LaunchList row_program(const Target& t, const RowProgram& p) {
   }
   main.local = {static_cast<uint32_t>(d->span), static_cast<uint32_t>(d->rows_per_group), 1};
   main.subgroups = d->meet == Meet::lanes;
-  RowWriter(t, p, *d, main).write();
+  if (d->meet == Meet::alone)
+    write_row_loops(t, p, main);
+  else
+    RowWriter(t, p, *d, main).write();
   int64_t groups = columns ? d->parts * d->tiles : p.rows() / d->rows_per_group;
   list.launches.push_back(dispatch(t, std::move(main), static_cast<uint64_t>(groups), std::move(main_buffers)));
   if (d->parts > 1) {

@@ -28,6 +28,8 @@ struct Target {
 
   /// Whether work-items of a warp of 32 can read each other's registers (SHUFFLE_DOWN).
   bool shuffles() const { return subgroup == 32 && language->shuffles; }
+  /// Whether small launches that follow each other become one (serial.h).
+  bool runs_serially() const { return cpu_like && !exact && language->part; }
   /// Whether numbers are launch data instead of literals: OpenCL on CPUs needs 0.1 s to compile a kernel, and constant
   /// sizes gain little there.
   bool shares_texts() const { return cpu_like && !language->subgroups; }

@@ -2,29 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <functional>
 
 #include "core/base/status.h"
+#include "kernels/codegen/joined.h"
 #include "kernels/codegen/kernel.h"
 
 namespace tutti::codegen {
 namespace {
-
-/// The text with each name replaced by renamed(name).
-std::string with_names(const std::string& text, const std::function<std::string(const std::string&)>& renamed) {
-  auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  std::string result;
-  for (size_t at = 0; at < text.size();) {
-    size_t end = at;
-    while (end < text.size() && in_name(text[end])) ++end;
-    if (end == at)
-      result += text[at++];
-    else
-      result += renamed(text.substr(at, end - at)), at = end;
-  }
-  return result;
-}
 
 std::string before(const std::string& text, char mark) { return text.substr(0, text.find(mark)); }
 std::string head_of(const std::string& value) { return before(value, '('); }

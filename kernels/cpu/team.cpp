@@ -18,6 +18,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/os/held_signals.h"
+#include "core/os/of_thread.h"
 #include "core/os/threads.h"
 #include "kernels/cpu/crowd.h"
 #include "kernels/cpu/denormals.h"
@@ -96,15 +97,23 @@ int count_allowed(CpuMask& allowed) {
 class Team {
  public:
   Team() { available_ = count_allowed(allowed_); }
-  Team* forgotten_before = nullptr;
+  Team* next = nullptr;  // in a list
   /// Whether the team belongs to a parent process, so that its threads do not exist here.
   bool abandoned() const { return forks_ != os::forks(); }
   ~Team() {
-    end([](std::thread& thread) { thread.join(); });
+    stop_ = true;
+    for (int k = 1; k <= workers_made_; ++k) {
+      Worker& w = *workers_[static_cast<size_t>(k)];
+      call(w, number_ + 1, idle);
+      w.thread.join();
+    }
   }
-  /// Lets the threads end by themselves. The team must outlive them.
-  void dismiss() {
-    end([](std::thread& thread) { thread.detach(); });
+  /// The calling thread takes over the team of a thread that ended.
+  void take_over() {
+    cpus_.clear();
+    bound_ = false;
+    ++binding_;
+    available_ = count_allowed(allowed_);
   }
 
   /// Throws Error(no_memory).
@@ -181,15 +190,6 @@ class Team {
   }
 
  private:
-  template <class Leave>
-  void end(Leave leave) {
-    stop_ = true;
-    for (int k = 1; k <= workers_made_; ++k) {
-      Worker& w = *workers_[static_cast<size_t>(k)];
-      call(w, number_ + 1, idle);
-      leave(w.thread);
-    }
-  }
   /// State in a worker's word, besides the number of the last region that called it.
   enum : uint32_t { called = 0, idle = 1, asleep = 2, called_together = 3 };
   static constexpr uint32_t asleep_bit = 1u << 31;
@@ -322,33 +322,55 @@ void Team::run(int parts, ComputePart f, void* context) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
+/// Teams without a caller. Its teams are never freed.
+class Teams {
+ public:
+  void add(Team* first) {
+    Team* last = first;
+    while (last->next) last = last->next;
+    for (last->next = first_.load(); !first_.compare_exchange_weak(last->next, first);) {
+    }
+  }
+  /// One of them; null if there is none.
+  Team* take() {
+    Team* one = first_.exchange(nullptr);
+    if (one && one->next) add(std::exchange(one->next, nullptr));
+    return one;
+  }
+
+ private:
+  std::atomic<Team*> first_{nullptr};  // without a lock: the end of a process would leave one locked
+};
+/// Threads of another process, or in the middle of a part, cannot be joined.
+constinit Teams forgotten;
+/// Threads of the team wait for the next caller where they cannot be joined (os::joins_at_thread_end).
+constinit Teams waiting;
+
+/// What a thread that calls regions has.
+struct Caller {
+  std::unique_ptr<Team> team;
+  std::vector<Inside> outer;  // previous regions of begin_region
+  ~Caller() {
+    if (!team) return;
+    if (team->abandoned() || inside.team)
+      forgotten.add(team.release());
+    else if (!os::joins_at_thread_end)
+      waiting.add(team.release());
+  }
+};
+
 /// The calling thread's team.
 Team& team() {
-  struct Own {
-    std::unique_ptr<Team> team;
-    /// Leaks the team (still reachable), because threads of another process, or in the middle of a part, cannot be
-    /// joined.
-    void forget() {
-      static std::atomic<Team*> forgotten{nullptr};
-      team->forgotten_before = forgotten.exchange(team.get());
-      static_cast<void>(team.release());
-    }
-    ~Own() {
-      if (!team) return;
-      const bool busy = team->abandoned() || inside.team;
-      if (!busy && os::joins_at_thread_end) return;
-      if (!busy) team->dismiss();
-      forget();
-    }
-  };
-  thread_local Own own;
-  if (own.team && own.team->abandoned()) own.forget();
-  if (!own.team) own.team = std::make_unique<Team>();
-  return *own.team;  // NOLINT(clang-analyzer-cplusplus.NewDelete): lives as long as the thread
+  auto& own = os::of_this_thread<Caller>().team;
+  if (own && own->abandoned()) forgotten.add(own.release());
+  if (own) return *own;
+  own.reset(waiting.take());
+  if (own)
+    own->take_over();
+  else
+    own = std::make_unique<Team>();
+  return *own;  // NOLINT(clang-analyzer-cplusplus.NewDelete): lives as long as the thread
 }
-
-/// Previous regions of the callers of begin_region.
-thread_local std::vector<Inside> outer;
 
 }  // namespace
 
@@ -359,7 +381,7 @@ void run_parts(int parts, ComputePart f, void* context) {
 }
 
 void begin_region(int parts, ComputePart f, void* context) {
-  outer.push_back(inside);
+  os::of_this_thread<Caller>().outer.push_back(inside);
   if (parts < 2 || inside.team) {
     inside.place = {};
     return;
@@ -370,6 +392,7 @@ void begin_region(int parts, ComputePart f, void* context) {
 
 void end_region() {
   if (inside.place.parts > 1) inside.team->finish();
+  auto& outer = os::of_this_thread<Caller>().outer;
   inside = outer.back();
   outer.pop_back();
 }

@@ -133,7 +133,7 @@ LaunchList concat(const NodeView& c) {
   for (size_t k = 0; k < c.node().inputs.size(); ++k) parts.push_back(c.in(k));
   ConcatGeometry g = concat_geometry(parts, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
-  return codegen::copy(c.traits, codegen::concat_copy(parts, static_cast<int64_t>(g.axis)));
+  return codegen::concat(c.traits, parts, static_cast<int64_t>(g.axis));
 }
 
 // ---- windows

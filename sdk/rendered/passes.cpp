@@ -21,19 +21,8 @@ bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
          f.types(program) == g.types(program);
 }
 
-// PoCL does not vectorize kernels with more branches: with a dozen they are 100 times slower.
-constexpr size_t most_branches = 6;
 constexpr int64_t large = 1 << 15;    // number of elements that justifies a separate launch
 constexpr uint32_t look_ahead = 512;  // nodes behind a pass that may join its launch
-
-/// Keeps only passes with the first one's shape, so that a model's layers share one kernel; only the first if it is
-/// large.
-void keep_alike(std::vector<std::pair<uint32_t, Fusion>>& list) {
-  Shape dims = list[0].second.dims;
-  std::erase_if(list, [&](const auto& twin) { return twin.second.dims != dims; });
-  size_t most = std::min(list.size(), num_elements(dims) > large ? size_t{1} : most_branches);
-  list.erase(list.begin() + static_cast<std::ptrdiff_t>(most), list.end());
-}
 
 }  // namespace
 
@@ -158,11 +147,11 @@ bool Planner::alike(uint32_t a, uint32_t b, uint32_t count) {
 }
 
 bool Planner::batch(uint32_t k, const char* entry) {
-  // lavapipe executes both sides of branches, so every group would compute all tensors.
-  if (traits_.cpu_like && traits_.language->subgroups) return false;
+  // lavapipe executes both sides of branches, so every group would compute all tensors. PoCL vectorizes branches badly,
+  // and makes one launch of small ones anyway (serial.cpp).
+  if (traits_.cpu_like) return false;
   std::vector<std::pair<uint32_t, Fusion>> list = horizontal_group(k);
   if (list.empty() || list[0].first != k) return false;
-  if (traits_.cpu_like && list.size() > most_branches) keep_alike(list);
   if (list.size() < 2) return false;
   for (auto& [j, f] : list)
     if (j != k) finish(j);

@@ -16,6 +16,8 @@ namespace tutti::sdk {
 RenderedPlan Planner::run() {
   walk();
   share_launches();
+  join_small_launches();
+  drop_unused_kernels();
   plan_.memories = std::move(memories_);
   for (PlannedMemory& m : plan_.memories) m.bytes = padded(m.bytes);
   place_memories(plan_, traits_.alignment, traits_.max_allocation_bytes);

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,13 @@ class Planner : Schedule {
   const codegen::Launch* made_with(size_t k) const;
   /// The region's bytes in the arena.
   uint64_t arena_bytes(uint32_t memory) const;
+
+  // ---- small launches: serial.cpp
+  /// Makes one launch of small ones that follow each other, on devices where that is faster.
+  void join_small_launches();
+  /// The number of launches from number `first` on, before number `end`, that one launch can run.
+  size_t serial_length(size_t first, size_t end) const;
+  PlannedLaunch serial(size_t first, size_t length);
 
   // ---- views: views.cpp
   /// How a value lies in the memory of the value that it is a part of, in another order; in elements.

@@ -3,7 +3,7 @@
 //
 // The cost rule: a node joins if its operands are in memory or made by the program, and if the target has a kernel for
 // the program with it (codegen::runs_rows). A value that only the program reads is not stored, and a launch is saved;
-// what columns cost are a few registers and small partial results. A CPU gains nothing from either: it has no columns.
+// what columns cost are a few registers and small partial results. CPUs have no columns.
 #include <fmt/format.h>
 
 #include <algorithm>

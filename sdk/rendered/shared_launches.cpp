@@ -158,7 +158,7 @@ PlannedLaunch Planner::shared_launch(std::span<const uint32_t> members) {
   shared.node = first.node;
   for (uint32_t m : members.subspan(1)) shared.others.push_back(plan_.launches[m].node);
   shared.reason = first.reason;
-  shared.name = fmt::format("{}, with {} more", first.name, members.size() - 1);
+  shared.name = fmt::format("{} and {} more", first.name, members.size() - 1);
   if (trace_) trace_(fmt::format("{} launches share one: {}", members.size(), first.name));
   return shared;
 }
@@ -182,7 +182,6 @@ void Planner::share_launches() {
   before.push_back(all.size());
   for (HostExchange& e : plan_.exchanges) e.position = before[e.position];
   plan_.launches = std::move(all);
-  drop_unused_kernels();
 }
 
 void Planner::drop_unused_kernels() {

@@ -118,6 +118,10 @@ std::vector<Case> conv_cases() {
   add(2, 12, 40, 2, axis(13, 3, 3, 2, 2), axis(12, 3, 2, 1, 3));
   add(2, 3, 40, 1, axis(12, 4, 2, 1, 1), axis(14, 4, 2, 1, 1), DType::bf16);
   for (DType t : {DType::f16, DType::bf16}) add(2, 4, 20, 2, axis(7, 3, 1, 1, 1), axis(7, 3, 1, 1, 1), t);
+  for (DType t : {DType::f32, DType::bf16}) {  // whole vectors of pixels
+    add(3, 9, 20, 1, axis(8, 1, 1, 0, 1), axis(16, 1, 1, 0, 1), t);
+    add(3, 20, 9, 1, axis(8, 1, 1, 0, 1), axis(16, 1, 1, 0, 1), t);
+  }
   std::vector<Case> all;
   for (const Conv& s : shapes) {
     for (Convolution kind : {Convolution::forward, Convolution::images, Convolution::weights})

@@ -133,7 +133,7 @@ Case joined(DType t, const std::vector<Shape>& shapes, int64_t axis) {
       y.at.insert(y.at.end(), c.inputs[i].at.begin() + o * n, c.inputs[i].at.begin() + (o + 1) * n);
     }
   c.expected = {y};
-  c.make = [parts, axis](const Target& target) { return copy(target, concat_copy(parts, axis)); };
+  c.make = [parts, axis](const Target& target) { return concat(target, parts, axis); };
   return c;
 }
 
@@ -211,6 +211,7 @@ std::vector<Case> index_cases() {
     all.push_back(joined(t, {{2, 3}, {2, 1}, {2, 4}}, 1));
     all.push_back(joined(t, {{5}, {0}, {1}}, 0));
     all.push_back(joined(t, {{3, 4, 50}, {3, 2, 50}}, 1));
+    all.push_back(joined(t, {{700, 16}, {700, 8}, {700, 33}}, 1));
     all.push_back(windowed(t, 6, axis(5, 3, 1, 0, 1), axis(4, 2, 1, 0, 1), 0));
     all.push_back(windowed(t, 2, axis(7, 3, 2, 1, 1), axis(6, 3, 1, 2, 2), 0));
     all.push_back(windowed(t, 0, axis(7, 3, 2, 1, 1), axis(6, 3, 1, 2, 2), 0));
@@ -241,6 +242,7 @@ std::vector<Case> index_cases() {
     all.push_back(scattered(t, 1, 10, 1, 70));
     all.push_back(scattered(t, 2, 12, 300, 200));
     all.push_back(scattered(t, 1, 1200, 256, 40));
+    all.push_back(scattered(t, 9, 50, 1, 130));
     all.push_back(scattered(t, 1, 5, 264, 210));
     all.push_back(scattered(t, 2, 3, 4, 6, true));
     all.push_back(scattered(t, 2, 12, 300, 200, true));

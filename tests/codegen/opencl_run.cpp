@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "kernels/codegen/kernel.h"
+#include "kernels/codegen/serial.h"
 
 namespace tutti::codegen::cases {
 namespace {
@@ -114,8 +116,11 @@ void launch(const Launch& d, const KernelSource& source, const std::vector<Buffe
 
 std::string no_opencl() { return device().why; }
 
-std::vector<Array> run(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
-                       const std::vector<Array>& like) {
+namespace {
+
+/// Runs `launches` on buffers with the inputs, results and scratch of the work, and checks and reads them.
+std::vector<Array> run(const LaunchList& work, const std::vector<Array>& inputs, const std::vector<Array>& like,
+                       const std::function<void(std::vector<Buffer>&)>& launches) {
   std::vector<Buffer> buffers;
   for (const Array& a : inputs) {
     auto bytes = a.bytes();
@@ -123,14 +128,14 @@ std::vector<Array> run(const Target& target, const LaunchList& work, const std::
   }
   for (const Array& a : like) buffers.emplace_back(a.at.size() * tutti::size_of(a.dtype), nullptr);
   for (uint64_t n : work.scratch_bytes) buffers.emplace_back(n, nullptr);
-  for (const Launch& d : work.launches) launch(d, render(target, *d.kernel), buffers);
+  launches(buffers);
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto now = buffers[i].read(fmt::format("input {}", i));
     auto before = inputs[i].bytes();
     if (std::memcmp(now.data(), before.data(), before.size()) != 0)
       throw std::runtime_error(fmt::format("input {} was changed", i));
   }
-  for (size_t i = inputs.size() + like.size(); i < buffers.size(); ++i) buffers[i].read("scratch");
+  for (size_t i = inputs.size() + like.size(); i < buffers.size(); ++i) buffers[i].read("scratch or numbers");
   std::vector<Array> results;
   for (size_t i = 0; i < like.size(); ++i) {
     auto bytes = buffers[inputs.size() + i].read(fmt::format("result {}", i));
@@ -139,6 +144,35 @@ std::vector<Array> run(const Target& target, const LaunchList& work, const std::
     results.push_back(a);
   }
   return results;
+}
+
+}  // namespace
+
+std::vector<Array> run(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
+                       const std::vector<Array>& like) {
+  return run(work, inputs, like, [&](std::vector<Buffer>& buffers) {
+    for (const Launch& d : work.launches) launch(d, render(target, *d.kernel), buffers);
+  });
+}
+
+std::vector<Array> run_serially(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
+                                const std::vector<Array>& like) {
+  return run(work, inputs, like, [&](std::vector<Buffer>& buffers) {
+    std::vector<SerialPart> parts;
+    for (const Launch& d : work.launches) {
+      SerialPart part{d.kernel, d.groups[0], {d.buffers.begin(), d.buffers.end()}};
+      if (const KernelSource source = render(target, *d.kernel); !source.numbers.empty()) {
+        part.buffers.push_back(static_cast<uint32_t>(buffers.size()));
+        buffers.emplace_back(4 * source.numbers.size(), source.numbers.data());
+      }
+      parts.push_back(std::move(part));
+    }
+    const Serial one = serial(target, parts);
+    Launch d;
+    d.name = "serial";
+    d.buffers.assign(one.buffers.begin(), one.buffers.end());
+    launch(d, one.source, buffers);
+  });
 }
 
 }  // namespace tutti::codegen::cases

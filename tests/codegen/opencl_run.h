@@ -13,5 +13,8 @@ std::string no_opencl();
 /// std::runtime_error when one was changed, when an input was, or when a kernel does not compile (with its text).
 std::vector<Array> run(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
                        const std::vector<Array>& like);
+/// The same in one launch (serial.h).
+std::vector<Array> run_serially(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
+                                const std::vector<Array>& like);
 
 }  // namespace tutti::codegen::cases

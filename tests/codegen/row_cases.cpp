@@ -23,7 +23,7 @@ std::function<LaunchList(const Target&)> made(const RowProgram& p) {
       t.cpu_like = false;
       t.local_bytes = 32768;
     }
-    t.compute_units = 20;
+    if (!t.cpu_like) t.compute_units = 20;
     return row_program(t, p);
   };
 }

@@ -48,7 +48,7 @@ class Cpus : public ::testing::Test {
     std::vector<std::string> all;
     Cgroup groups = cgroup_of(controller, root);
     for (const fs::path& at : groups.folders)
-      all.push_back(std::to_string(groups.version) + " " + at.lexically_relative(root).string());
+      all.push_back(std::to_string(groups.version) + " " + at.lexically_relative(root).generic_string());
     return all;
   }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/base/status.h"
+#include "core/os/this_process.h"
 
 namespace tutti::golden {
 
@@ -15,8 +16,7 @@ namespace {
 
 /// golden_data beside this program: the build links it, and a copy of both elsewhere works too.
 const std::filesystem::path& folder() {
-  static const std::filesystem::path found =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "golden_data";
+  static const std::filesystem::path found = os::executable().parent_path() / "golden_data";
   return found;
 }
 

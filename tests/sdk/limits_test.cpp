@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/base/status.h"
+#include "core/os/environment.h"
 #include "tests/support/error_of.h"
 
 namespace tutti::sdk {
@@ -20,12 +21,12 @@ using testing::AllOf, testing::HasSubstr;
 class LimitsTest : public testing::Test {
  protected:
   void TearDown() override {
-    unsetenv("LIMITS_OF_THIS_TEST");
+    os::unset_variable("LIMITS_OF_THIS_TEST");
     std::filesystem::remove(file_);
   }
   Limits limits(const std::string& text) {
     std::ofstream(file_) << text;
-    setenv("LIMITS_OF_THIS_TEST", file_.c_str(), 1);
+    os::set_variable("LIMITS_OF_THIS_TEST", file_);
     return {"LIMITS_OF_THIS_TEST", "vulkan"};
   }
   /// The limits of a file with this section.
@@ -97,7 +98,7 @@ TEST_F(LimitsTest, DamagedFilesAreNamed) {
   EXPECT_THAT(said(R"({"vulkan": {}})"), HasSubstr("key 'card' is missing"));
   EXPECT_THAT(said(R"({"card": "x"})"), HasSubstr("has no section 'vulkan'"));
   EXPECT_THAT(said(R"({"card": "x", "volcano": {}, "vulkan": {}})"), HasSubstr("unknown key 'volcano'"));
-  setenv("LIMITS_OF_THIS_TEST", "/", 1);
+  os::set_variable("LIMITS_OF_THIS_TEST", "/");
   EXPECT_THAT(test::error_from([] { Limits("LIMITS_OF_THIS_TEST", "vulkan"); }).what(),
               HasSubstr("LIMITS_OF_THIS_TEST=/: the file cannot be read"));
 }

@@ -3,6 +3,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdio>
+
 namespace tutti::os {
 namespace {
 
@@ -18,5 +20,9 @@ int terminal_width(Stream stream) {
 }
 
 void prepare_terminal() {}
+
+void write_text(Stream stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream == Stream::out ? stdout : stderr);
+}
 
 }  // namespace tutti::os

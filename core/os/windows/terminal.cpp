@@ -1,15 +1,18 @@
 #include "core/os/terminal.h"
 
-#include <cstdlib>
+#include <algorithm>
+#include <cstdio>
 
 #include "core/os/windows/text.h"
 
 namespace tutti::os {
 namespace {
 
-HANDLE handle_of(Stream stream) { return GetStdHandle(stream == Stream::out ? STD_OUTPUT_HANDLE : STD_ERROR_HANDLE); }
+std::FILE* file_of(Stream stream) { return stream == Stream::out ? stdout : stderr; }
+HANDLE handle_of(Stream stream) { return os::handle_of(_fileno(file_of(stream))); }
 
-UINT code_page_before = 0;
+/// The most UTF-16 units of one call: older consoles take 64 KiB.
+constexpr size_t most_units = 16384;
 
 }  // namespace
 
@@ -29,9 +32,24 @@ void prepare_terminal() {
     if (GetConsoleMode(handle_of(stream), &mode))
       SetConsoleMode(handle_of(stream), mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
   }
-  code_page_before = GetConsoleOutputCP();  // belongs to the console, and stays after this process
-  if (code_page_before == 0 || code_page_before == CP_UTF8 || !SetConsoleOutputCP(CP_UTF8)) return;
-  std::atexit([] { SetConsoleOutputCP(code_page_before); });
+}
+
+void write_text(Stream stream, std::string_view text) {
+  std::FILE* file = file_of(stream);
+  HANDLE console = handle_of(stream);
+  DWORD mode = 0;
+  if (!GetConsoleMode(console, &mode)) {
+    std::fwrite(text.data(), 1, text.size(), file);
+    return;
+  }
+  std::fflush(file);
+  const std::wstring units = wide(text);
+  for (size_t at = 0, count = 0; at < units.size(); at += count) {
+    count = std::min(units.size() - at, most_units);
+    if (at + count < units.size() && IS_HIGH_SURROGATE(units[at + count - 1])) --count;
+    DWORD written = 0;
+    if (!WriteConsoleW(console, units.data() + at, static_cast<DWORD>(count), &written, nullptr)) return;
+  }
 }
 
 }  // namespace tutti::os

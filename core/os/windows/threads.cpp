@@ -1,9 +1,45 @@
 #include "core/os/threads.h"
 
+#include <memory>
+#include <new>
+
 #include "core/os/held_signals.h"
+#include "core/os/of_thread.h"
 #include "core/os/windows/text.h"
 
 namespace tutti::os {
+namespace {
+
+struct End {
+  void (*end)(void*);
+  void* value;
+  End* before;
+};
+
+void WINAPI run_ends(void* last) {
+  for (auto* one = static_cast<End*>(last); one;) {
+    const std::unique_ptr<End> done(one);
+    one = done->before;
+    done->end(done->value);
+  }
+}
+
+/// Windows calls run_ends for it when a thread ends, before it detaches libraries from the thread.
+DWORD ends_slot() {
+  constexpr DWORD how = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN;
+  HMODULE self = nullptr;  // never unloaded: threads call run_ends
+  GetModuleHandleExW(how, reinterpret_cast<const wchar_t*>(&run_ends), &self);
+  return FlsAlloc(run_ends);
+}
+
+}  // namespace
+
+void at_thread_end(void (*end)(void*), void* value) {
+  static const DWORD slot = ends_slot();
+  std::unique_ptr<End> one(new End{end, value, static_cast<End*>(FlsGetValue(slot))});
+  if (slot == FLS_OUT_OF_INDEXES || !FlsSetValue(slot, one.get())) throw std::bad_alloc();
+  static_cast<void>(one.release());
+}
 
 void sleep_on(Word& word, uint32_t value) { WaitOnAddress(&word, &value, sizeof value, INFINITE); }
 void wake_one(Word& word) { WakeByAddressSingle(&word); }

@@ -45,6 +45,28 @@ size_t mbrtowc(wchar_t* to, const char* from, size_t bytes, mbstate_t* state) {
   return 3;
 }
 
+// The C runtime has these in one object with its mbrtowc: whoever used one of them would get both.
+
+size_t mbrlen(const char* from, size_t bytes, mbstate_t* state) {
+  static mbstate_t own = 0;
+  return mbrtowc(nullptr, from, bytes, state ? state : &own);
+}
+
+size_t mbsrtowcs(wchar_t* to, const char** from, size_t units, mbstate_t* state) {
+  static mbstate_t own = 0;
+  const char* at = *from;
+  for (size_t count = 0;; ++count) {
+    if (to && count == units) return *from = at, count;
+    const size_t length = mbrtowc(to ? to + count : nullptr, at, 4, state ? state : &own);
+    if (length == static_cast<size_t>(-1)) return length;
+    if (length == 0) {
+      if (to) *from = nullptr;
+      return count;
+    }
+    at += length;
+  }
+}
+
 /// Names this file, so that the linker takes it from the archive.
 void tutti_utf8_paths() {}
 }

@@ -36,10 +36,14 @@ std::string open(const Target& t, const Kernel& k) {
          pointer_parameters(t, k, " restrict", "local");
 }
 
-}  // namespace
+/// A function of the group's and the work-item's number.
+std::string open_part(const Target& t, const Kernel& k) {
+  return "FN void kernel_main(int group_, int item_" + std::string(k.params.empty() ? "" : ", ") +
+         pointer_parameters(t, k, " restrict", "local");
+}
 
-const Language& Language::opencl_c() {
-  static const Language& language = *new Language{
+Language kernels() {
+  return {
       .name = "OpenCL C",
       .extension = "cl",
       .words = Words(codegen::words),
@@ -56,9 +60,34 @@ const Language& Language::opencl_c() {
       .masked16 = "as_float16(as_int16(v) & (lanes))",
       .address = "long",
       .vectorizes_items = true,
+      .vector_loop =
+          "#pragma clang loop vectorize(assume_safety) vectorize_width({lanes}) interleave_count({vectors}) "
+          "unroll(disable)\n",
       .first = codegen::first,
       .open = codegen::open,
   };
+}
+
+/// The language of functions that a kernel calls.
+const Language& parts() {
+  static const Language& language = *[] {
+    auto* part = new Language(kernels());
+    part->words.set("LID", "#define LID(d) ((d) == 0 ? item_ : 0)\n");
+    part->words.set("GRP", "#define GRP(d) ((d) == 0 ? group_ : 0)\n");
+    part->open = open_part;
+    return part;
+  }();
+  return language;
+}
+
+}  // namespace
+
+const Language& Language::opencl_c() {
+  static const Language& language = *[] {
+    auto* whole = new Language(kernels());
+    whole->part = &parts();
+    return whole;
+  }();
   return language;
 }
 

@@ -6,6 +6,7 @@
 #include "sdk/rendered/cache.h"
 #include "sdk/rendered/plan.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/sdk/rendered/cpu.h"
 
 namespace tutti::sdk {
 namespace {
@@ -42,11 +43,7 @@ TEST(SmallPasses, ShareALaunch) {
   EXPECT_EQ(p.launches[0].groups[0], 2u) << "one for each";
 }
 
-TEST(SmallPasses, OfACpuDoNot) {
-  Traits cpu;
-  cpu.cpu_like = true;
-  EXPECT_EQ(plan(TwoPasses(), cpu).launches.size(), 2u);
-}
+TEST(SmallPasses, OfACpuDoNot) { EXPECT_EQ(plan(TwoPasses(), test::cpu_of_many_launches()).launches.size(), 2u); }
 
 TEST(SmallPasses, LargeOnesDoNot) {
   EXPECT_EQ(plan(TwoPasses(1 << 15)).launches.size(), 1u);

@@ -8,6 +8,7 @@
 
 #include "sdk/rendered/cache.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/sdk/rendered/cpu.h"
 
 namespace tutti::sdk {
 namespace {
@@ -116,9 +117,7 @@ TEST(RenderedPlan, GatesTakeTheMemoryOfZWhereItDies) {
 }
 
 TEST(RenderedPlan, AnLstmIsOneLaunchOnACpu) {
-  Traits traits;
-  traits.cpu_like = true;
-  RenderedPlan p = plan(Lstm(false), traits);
+  RenderedPlan p = plan(Lstm(false), test::cpu_of_many_launches());
   auto turns = std::count_if(p.launches.begin(), p.launches.end(), [](const PlannedLaunch& l) {
     return l.name.find("recurrence_panels") != std::string::npos;
   });
@@ -179,20 +178,15 @@ TEST(RenderedPlan, ABatchIsOneLaunch) {
   EXPECT_EQ(p.memories[p.launches[1].buffers[1]].state, "p0");
 }
 
-TEST(RenderedPlan, ABatchIsCutWhereAKernelTakesNoMoreBuffersOrRunsBothSidesOfABranch) {
+TEST(RenderedPlan, ABatchIsCutWhereAKernelTakesNoMoreBuffers) {
   Updates raw(2);
   EXPECT_EQ(plan(raw).launches.size(), 1u);
   Traits traits;
   traits.max_arguments = 4;
   EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
-  traits = {};
-  traits.cpu_like = true;
-  EXPECT_EQ(plan(raw, traits).launches.size(), 1u);
-  traits.language = &Language::glsl();
-  EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
 }
 
-TEST(RenderedPlan, ACpusCompilerGetsFewBranchesAndOneKernelForTensorsOfOneShape) {
+TEST(RenderedPlan, ABatchIsOneKernelPerShapeOnACpu) {
   auto launches = [](bool cpu, int64_t elements, size_t kernels) {
     RawProgram raw;
     static constexpr const char* names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
@@ -205,16 +199,14 @@ TEST(RenderedPlan, ACpusCompilerGetsFewBranchesAndOneKernelForTensorsOfOneShape)
       raw.states.push_back({name, p, next});
     }
     raw.groups = {{TUTTI_BATCH, 0, std::size(names), 0}};
-    Traits traits;
-    traits.cpu_like = cpu;
+    Traits traits = cpu ? test::cpu_of_many_launches() : Traits();
     traits.max_arguments = 64;
     RenderedPlan p = plan(raw, traits);
     EXPECT_EQ(p.kernels.size(), kernels) << elements;
     return p.launches.size();
   };
   EXPECT_EQ(launches(false, 8, 1), 1u);
-  EXPECT_EQ(launches(true, 8, 2), 2u) << "six and two";
-  EXPECT_EQ(launches(true, 1 << 16, 2), 3u) << "two by one kernel alone, then six";
+  EXPECT_EQ(launches(true, 8, 1), 8u) << "branches are slow on a CPU";
 }
 
 /// Three results of seven inputs in place, as an optimizer's node: eight buffers hold one result at a time.
@@ -306,9 +298,7 @@ TEST(RenderedPlan, AnOldValueReadThroughAReshapeIsNotOverwritten) {
   raw.binary(TUTTI_X_ADD);
   raw.states = {{"x", x, next}, {"y", TUTTI_NONE, y}};
   for (bool cpu : {false, true}) {
-    Traits traits;
-    traits.cpu_like = cpu;
-    RenderedPlan p = plan(raw, traits);
+    RenderedPlan p = plan(raw, cpu ? test::cpu_of_many_launches() : Traits());
     ASSERT_EQ(p.launches.size(), cpu ? 3u : 2u);  // on a GPU both passes share a launch
     auto old = [&](uint32_t memory) { return p.memories[memory].state == "x"; };
     EXPECT_EQ(std::ranges::count_if(p.launches[0].buffers, old), cpu ? 1 : 2) << "only reads";
@@ -356,10 +346,48 @@ TEST(RenderedPlan, ColumnSumsJoinTheirRowsAndOneLaunchFinishesThemAll) {
   EXPECT_EQ(p.arena_bytes(), 2u * 8 * 32 * 4) << "nothing but the partial results of two sums";
   gpu.max_arguments = 4;  // of x, z, squared, b; none is left for the partial results
   EXPECT_GT(plan(RowsAndColumns(), gpu).launches.size(), 2u);
-  Traits cpu = gpu;
+  size_t sums = 0;
+  for (const PlannedLaunch& l : plan(RowsAndColumns(), test::cpu_of_many_launches()).launches) {
+    EXPECT_EQ(l.name.find("row_program_columns"), std::string::npos) << l.name;
+    if (l.name.starts_with("portable reduce")) ++sums;
+  }
+  EXPECT_EQ(sums, 4u) << "two sums of columns, in two steps each: row programs of a CPU have none";
+}
+
+/// `count` products of vectors of `size`, each of the one before.
+struct Powers : RawProgram {
+  explicit Powers(size_t count, int64_t size = 8) {
+    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {size}, "x"), of = x;
+    for (size_t k = 0; k < count; ++k) {
+      const uint32_t y = value(TUTTI_TEMP, TUTTI_F32, {size});
+      node("mul", {of, x}, {y});
+      binary(TUTTI_X_MUL);
+      of = y;
+    }
+    states = {{"y", TUTTI_NONE, of}};
+  }
+};
+
+TEST(RenderedPlan, SmallLaunchesThatFollowEachOtherAreOneOnACpu) {
+  Traits cpu;
   cpu.cpu_like = true;
-  for (const PlannedLaunch& l : plan(RowsAndColumns(), cpu).launches)
-    EXPECT_EQ(l.name.find("rows:"), std::string::npos) << l.name;
+  RenderedPlan p = plan(Powers(5), cpu);
+  ASSERT_EQ(p.launches.size(), 1u);
+  EXPECT_EQ(p.kernels.size(), 1u) << "those of the parts are not built";
+  EXPECT_EQ(p.launches[0].groups, (std::array<uint32_t, 3>{1, 1, 1}));
+  EXPECT_EQ(p.kernels[0].local, (std::array<uint32_t, 3>{1, 1, 1}));
+  EXPECT_EQ(p.kernels[0].buffers(), p.launches[0].buffers.size());
+  const std::set<uint32_t> buffers(p.launches[0].buffers.begin(), p.launches[0].buffers.end());
+  EXPECT_EQ(buffers.size(), p.launches[0].buffers.size()) << "each once";
+  EXPECT_EQ(plan(Powers(5, 1 << 14), cpu).launches.size(), 5u) << "large ones stay";
+  EXPECT_EQ(plan(Powers(30), cpu).launches.size(), 2u) << "at most 24 in one";
+  EXPECT_EQ(plan(Powers(5)).launches.size(), 5u) << "a GPU";
+  const size_t all = plan(Updates(3), cpu).launches.size();
+  cpu.max_arguments = 3;
+  EXPECT_GT(plan(Updates(3), cpu).launches.size(), all) << "few buffers";
+  cpu.max_arguments = 64;
+  cpu.exact = true;
+  EXPECT_EQ(plan(Powers(5), cpu).launches.size(), 5u);
 }
 
 TEST(RenderedPlan, SeveralArenasWhereTheDeviceAllocatesLittleAtOnce) {

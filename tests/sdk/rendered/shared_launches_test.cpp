@@ -57,7 +57,7 @@ bool uses(const RenderedPlan& p, const PlannedLaunch& l, const std::string& stat
 TEST(SharedLaunches, OfTwoProgramsWithColumns) {
   RenderedPlan p = plan(TwoSums(false));
   ASSERT_EQ(p.launches.size(), 2u) << "partial results of both, sums of both";
-  EXPECT_TRUE(p.launches[1].name.ends_with("(row_program_columns), with 1 more")) << p.launches[1].name;
+  EXPECT_TRUE(p.launches[1].name.ends_with("(row_program_columns) and 1 more")) << p.launches[1].name;
   ASSERT_EQ(p.launches[1].buffers.size(), 4u) << "a result and partial results of both";
   EXPECT_EQ(p.launches[1].groups[0], 32u / 8 + 48 / 8);
   EXPECT_TRUE(uses(p, p.launches[1], "a") && uses(p, p.launches[1], "b"));

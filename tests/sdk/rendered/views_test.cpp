@@ -4,6 +4,7 @@
 #include "sdk/rendered/cache.h"
 #include "sdk/rendered/plan.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/sdk/rendered/cpu.h"
 
 namespace tutti::sdk {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 using test::RawProgram;
 
 RenderedPlan plan(const RawProgram& raw, bool cpu_like) {
-  Traits traits;
-  traits.cpu_like = cpu_like;
+  const Traits traits = cpu_like ? test::cpu_of_many_launches() : Traits();
   RenderCache cache(traits);
   return plan_rendered(Program::parse(raw.raw()), traits, cache, nullptr);
 }

@@ -1,4 +1,4 @@
-#include "backends/opencl/batch.h"
+#include "kernels/codegen/joined.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-namespace tutti::opencl {
+namespace tutti::codegen {
 namespace {
 
 bool of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -24,8 +24,10 @@ struct Names {
   std::set<std::string> macros, others;
 };
 
-Names names_of(const std::string& text) {
+Names names_of(const KernelSource& source) {
+  const std::string& text = source.text;
   Names names;
+  names.others.insert(source.entry);
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line(text.data() + at, end - at);
@@ -46,14 +48,13 @@ Names names_of(const std::string& text) {
 
 }  // namespace
 
-std::string joined_entry(const sdk::KernelSource& source, size_t k) { return fmt::format("{}_{}", source.entry, k); }
+std::string joined_entry(const KernelSource& source, size_t k) { return fmt::format("{}_{}", source.entry, k); }
 
-std::string joined(std::span<const sdk::KernelSource> sources) {
+std::string joined(std::span<const KernelSource> sources) {
   std::string all;
   for (size_t k = 0; k < sources.size(); ++k) {
-    const sdk::KernelSource& s = sources[k];
-    Names names = names_of(s.text);
-    names.others.insert(s.entry);
+    const KernelSource& s = sources[k];
+    const Names names = names_of(s);
     for (const std::string& name : names.others) all += fmt::format("#define {} {}_{}\n", name, name, k);
     all += s.text;
     if (!s.text.ends_with('\n')) all += '\n';
@@ -63,4 +64,28 @@ std::string joined(std::span<const sdk::KernelSource> sources) {
   return all;
 }
 
-}  // namespace tutti::opencl
+std::string with_own_names(const KernelSource& source, size_t k) {
+  const Names names = names_of(source);
+  std::string text = with_names(
+      source.text, [&](const std::string& name) { return names.others.contains(name) ? own_name(name, k) : name; });
+  if (!text.ends_with('\n')) text += '\n';
+  for (const std::string& name : names.macros) text += fmt::format("#undef {}\n", name);
+  return text;
+}
+
+std::string own_name(const std::string& name, size_t k) { return fmt::format("{}_p{}", name, k); }
+
+std::string with_names(const std::string& text, const std::function<std::string(const std::string&)>& renamed) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && of_word(text[end])) ++end;
+    if (end == at)
+      result += text[at++];
+    else
+      result += renamed(text.substr(at, end - at)), at = end;
+  }
+  return result;
+}
+
+}  // namespace tutti::codegen
