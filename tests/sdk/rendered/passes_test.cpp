@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "sdk/rendered/cache.h"
 #include "sdk/rendered/plan.h"
@@ -156,9 +157,7 @@ struct Reshaped : RawProgram {
 
 /// The launches, and whether the last one is the product's.
 std::pair<size_t, bool> launches(const RawProgram& raw, bool cpu) {
-  Traits traits;
-  traits.cpu_like = cpu;
-  RenderedPlan p = plan(raw, traits);
+  RenderedPlan p = plan(raw, cpu ? test::cpu_of_many_launches() : Traits());
   const size_t of_product =
       static_cast<size_t>(std::ranges::count_if(p.launches, [](const PlannedLaunch& l) { return l.node == 0; }));
   return {p.launches.size() - of_product, p.launches.back().node == 0};
@@ -232,6 +231,47 @@ TEST(Epilogues, EndWhereTheProductIsReadByOthers) {
   Reshaped raw;
   raw.states.push_back({"q", TUTTI_NONE, raw.q});
   EXPECT_EQ(launches(raw, false).second, false);
+}
+
+/// `count` products of vectors of `size`, each of the one before.
+struct Powers : RawProgram {
+  explicit Powers(size_t count, int64_t size = 8) {
+    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {size}, "x"), of = x;
+    for (size_t k = 0; k < count; ++k) {
+      const uint32_t y = value(TUTTI_TEMP, TUTTI_F32, {size});
+      node("mul", {of, x}, {y});
+      binary(TUTTI_X_MUL);
+      of = y;
+    }
+    states = {{"y", TUTTI_NONE, of}};
+  }
+};
+
+TEST(SerialLaunches, AreSmallOnesThatFollowEachOtherOnACpu) {
+  Traits cpu;
+  cpu.cpu_like = true;
+  RenderedPlan p = plan(Powers(5), cpu);
+  ASSERT_EQ(p.launches.size(), 1u);
+  EXPECT_EQ(p.kernels.size(), 1u) << "those of the parts are not built";
+  EXPECT_EQ(p.launches[0].groups, (std::array<uint32_t, 3>{1, 1, 1}));
+  EXPECT_EQ(p.kernels[0].local, (std::array<uint32_t, 3>{1, 1, 1}));
+  EXPECT_EQ(p.kernels[0].buffers(), p.launches[0].buffers.size());
+  const std::set<uint32_t> buffers(p.launches[0].buffers.begin(), p.launches[0].buffers.end());
+  EXPECT_EQ(buffers.size(), p.launches[0].buffers.size()) << "each once";
+  EXPECT_EQ(plan(Powers(5, 1 << 14), cpu).launches.size(), 5u) << "large ones stay";
+  EXPECT_EQ(plan(Powers(30), cpu).launches.size(), 2u) << "at most 24 in one";
+  EXPECT_EQ(plan(Powers(5)).launches.size(), 5u) << "a GPU";
+  Powers other(5);
+  const uint32_t z = other.value(TUTTI_FEED, TUTTI_F32, {8}, "z"), w = other.value(TUTTI_TEMP, TUTTI_F32, {8});
+  other.node("mul", {z, z}, {w});
+  other.binary(TUTTI_X_MUL);
+  other.states.push_back({"w", TUTTI_NONE, w});
+  EXPECT_EQ(plan(other, cpu).launches.size(), 1u);
+  cpu.max_arguments = 3;
+  EXPECT_GT(plan(other, cpu).launches.size(), 1u) << "few buffers";
+  cpu.max_arguments = 64;
+  cpu.exact = true;
+  EXPECT_EQ(plan(Powers(5), cpu).launches.size(), 5u);
 }
 
 }  // namespace

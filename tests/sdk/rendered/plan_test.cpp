@@ -354,42 +354,6 @@ TEST(RenderedPlan, ColumnSumsJoinTheirRowsAndOneLaunchFinishesThemAll) {
   EXPECT_EQ(sums, 4u) << "two sums of columns, in two steps each: row programs of a CPU have none";
 }
 
-/// `count` products of vectors of `size`, each of the one before.
-struct Powers : RawProgram {
-  explicit Powers(size_t count, int64_t size = 8) {
-    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {size}, "x"), of = x;
-    for (size_t k = 0; k < count; ++k) {
-      const uint32_t y = value(TUTTI_TEMP, TUTTI_F32, {size});
-      node("mul", {of, x}, {y});
-      binary(TUTTI_X_MUL);
-      of = y;
-    }
-    states = {{"y", TUTTI_NONE, of}};
-  }
-};
-
-TEST(RenderedPlan, SmallLaunchesThatFollowEachOtherAreOneOnACpu) {
-  Traits cpu;
-  cpu.cpu_like = true;
-  RenderedPlan p = plan(Powers(5), cpu);
-  ASSERT_EQ(p.launches.size(), 1u);
-  EXPECT_EQ(p.kernels.size(), 1u) << "those of the parts are not built";
-  EXPECT_EQ(p.launches[0].groups, (std::array<uint32_t, 3>{1, 1, 1}));
-  EXPECT_EQ(p.kernels[0].local, (std::array<uint32_t, 3>{1, 1, 1}));
-  EXPECT_EQ(p.kernels[0].buffers(), p.launches[0].buffers.size());
-  const std::set<uint32_t> buffers(p.launches[0].buffers.begin(), p.launches[0].buffers.end());
-  EXPECT_EQ(buffers.size(), p.launches[0].buffers.size()) << "each once";
-  EXPECT_EQ(plan(Powers(5, 1 << 14), cpu).launches.size(), 5u) << "large ones stay";
-  EXPECT_EQ(plan(Powers(30), cpu).launches.size(), 2u) << "at most 24 in one";
-  EXPECT_EQ(plan(Powers(5)).launches.size(), 5u) << "a GPU";
-  const size_t all = plan(Updates(3), cpu).launches.size();
-  cpu.max_arguments = 3;
-  EXPECT_GT(plan(Updates(3), cpu).launches.size(), all) << "few buffers";
-  cpu.max_arguments = 64;
-  cpu.exact = true;
-  EXPECT_EQ(plan(Powers(5), cpu).launches.size(), 5u);
-}
-
 TEST(RenderedPlan, SeveralArenasWhereTheDeviceAllocatesLittleAtOnce) {
   RawProgram raw;
   uint32_t x = raw.value(TUTTI_FEED, TUTTI_F32, {1000}, "x");
