@@ -74,9 +74,7 @@ TEST(RenderedPlan, RandomBitsOfAllStreamsAndSizesShareAKernel) {
     raw.attrs({{"shape", TUTTI_ATTR_I64, 1, &sizes[k]}, {"stream", TUTTI_ATTR_I64, 1, &streams[k]}});
     raw.states.push_back({names[k], TUTTI_NONE, y});
   }
-  Traits cpu;
-  cpu.cpu_like = true;  // on others they share a launch
-  RenderedPlan p = plan(raw, cpu);
+  RenderedPlan p = plan(raw, test::cpu_of_many_launches());  // on others they share a launch
   EXPECT_EQ(p.kernels.size(), 1u);
   ASSERT_EQ(p.launches.size(), 2u);
   for (size_t k = 0; k < 2; ++k) {

@@ -6,6 +6,7 @@
 #include "sdk/rendered/cache.h"
 #include "sdk/rendered/plan.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/sdk/rendered/cpu.h"
 
 namespace tutti::sdk {
 namespace {
@@ -81,8 +82,7 @@ TEST(SharedLaunches, NotOfWhatReadsAnothersResult) {
 }
 
 TEST(SharedLaunches, NotOnACpu) {
-  Traits cpu;
-  cpu.cpu_like = true;
+  Traits cpu = test::cpu_of_many_launches();
   RenderCache cache(cpu);
   TwoSums sums(false);
   RenderedPlan p = plan_rendered(Program::parse(sums.raw()), cpu, cache, nullptr);
@@ -103,8 +103,8 @@ TEST(SharedLaunches, NotOfLargeOnes) {
       }
     }
   };
-  EXPECT_EQ(plan(Sums(1 << 15)).launches.size(), 1u);
-  EXPECT_EQ(plan(Sums(1 << 16)).launches.size(), 2u);
+  EXPECT_EQ(plan(Sums(1 << 17)).launches.size(), 1u);
+  EXPECT_EQ(plan(Sums(1 << 18)).launches.size(), 2u);
 }
 
 }  // namespace
