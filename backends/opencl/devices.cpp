@@ -111,7 +111,7 @@ void fill_traits(Found& f, sdk::Limits& limits) {
   constexpr const char *gpus[] = {"CL_DEVICE_TYPE_GPU"}, *others[] = {"CL_DEVICE_TYPE_CPU"};
   bool like_gpu = limits.is_gpu("CL_DEVICE_TYPE", gpus, others);
   sdk::Traits& t = f.traits;
-  t.language = &sdk::Language::opencl_c();
+  t.language = is_pocl(f.platform) ? &sdk::Language::opencl_c() : &sdk::Language::opencl_c_alone();
   t.cpu_like = is_cpu(device) && !like_gpu;
   t.byte_storage = true;
   t.half_storage = true;  // as 16-bit integers; f16 arithmetic would need cl_khr_fp16
@@ -200,6 +200,10 @@ void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& pl
 }
 
 }  // namespace
+
+bool is_pocl(const cl::Platform& platform) {
+  return platform.getInfo<CL_PLATFORM_NAME>().starts_with("Portable Computing Language");
+}
 
 bool has_extension(const cl::Device& device, const std::string& name) {
   std::istringstream all(device.getInfo<CL_DEVICE_EXTENSIONS>());

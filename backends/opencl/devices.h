@@ -27,6 +27,8 @@ using Log = std::function<void(int, const std::string&)>;
 /// `log` receives skipped items and this warning.
 std::vector<Found> find_devices(const Log& log);
 
+/// Whether the platform is PoCL.
+bool is_pocl(const cl::Platform& platform);
 /// Whether the device's extensions list `name`.
 bool has_extension(const cl::Device& device, const std::string& name);
 

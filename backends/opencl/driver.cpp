@@ -15,8 +15,7 @@ namespace {
 /// PoCL has a cache keyed by the text's hash; getting its binaries would compile again, for groups of any size.
 bool caches_itself(const cl::Platform& platform) {
   const char* kept = std::getenv("POCL_KERNEL_CACHE");
-  return platform.getInfo<CL_PLATFORM_NAME>().starts_with("Portable Computing Language") &&
-         (!kept || std::string(kept) != "0");
+  return is_pocl(platform) && (!kept || std::string(kept) != "0");
 }
 
 }  // namespace

@@ -113,10 +113,11 @@ struct Language {
   bool float16() const { return !splat16.empty(); }
 
   // The languages of Tutti's own plugins, one file each in kernels/codegen/languages.
-  static const Language& opencl_c();
-  static const Language& glsl();    ///< For Vulkan: set 0, bindings in the order of the parameters.
-  static const Language& cuda_c();  ///< CUDA C++
-  static const Language& cpp();     ///< C++14 for the host's compiler: a function per group (kernels/codegen/host.h)
+  static const Language& opencl_c();        ///< as PoCL takes it, with parts
+  static const Language& opencl_c_alone();  ///< without parts: their kernels have an assembler statement between them
+  static const Language& glsl();            ///< For Vulkan: set 0, bindings in the order of the parameters.
+  static const Language& cuda_c();          ///< CUDA C++
+  static const Language& cpp();  ///< C++14 for the host's compiler: a function per group (kernels/codegen/host.h)
 };
 
 /// Throws Error(invalid) naming a missing field.

@@ -91,4 +91,9 @@ const Language& Language::opencl_c() {
   return language;
 }
 
+const Language& Language::opencl_c_alone() {
+  static const Language& language = *new Language(kernels());
+  return language;
+}
+
 }  // namespace tutti::codegen

@@ -4,16 +4,11 @@
 
 namespace tutti::test {
 
-/// A CPU on which each launch stays one: its language has no parts.
+/// A CPU on which each launch stays one.
 inline sdk::Traits cpu_of_many_launches() {
-  static const sdk::Language& plain = *[] {
-    auto* language = new sdk::Language(sdk::Language::opencl_c());
-    language->part = nullptr;
-    return language;
-  }();
   sdk::Traits traits;
   traits.cpu_like = true;
-  traits.language = &plain;
+  traits.language = &sdk::Language::opencl_c_alone();
   return traits;
 }
 
