@@ -188,6 +188,10 @@ TEST(Profile, NodesWithoutAKernelBelongToTheOneThatTookThemAlong) {
   work = work_with(lowered, {0, 1, 3, 4});
   EXPECT_EQ(work.at(1).nodes, (std::vector<uint32_t>{1, 2}));
   EXPECT_EQ(work.at(0).cost.bytes, 4.0 * (8 * 4 + 4 * 2 + 8 * 2)) << "y has to be written now";
+  work = work_of(lowered.program(), {{0, 0, 1, "a", ""}, {1, 0, 1, "b and 1 more", "", {4}}, {3, 0, 1, "c", ""}});
+  EXPECT_EQ(work.at(1).nodes, (std::vector<uint32_t>{1, 2, 4})) << "the sum shares a launch";
+  EXPECT_EQ(work.at(3).nodes, std::vector<uint32_t>{3});
+  EXPECT_FALSE(work.contains(4));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ProfileTest, testing::ValuesIn(usable()), test_name);
