@@ -80,10 +80,13 @@ std::string with_names(const std::string& text, const std::function<std::string(
   for (size_t at = 0; at < text.size();) {
     size_t end = at;
     while (end < text.size() && of_word(text[end])) ++end;
-    if (end == at)
+    if (end == at) {
       result += text[at++];
-    else
-      result += renamed(text.substr(at, end - at)), at = end;
+    } else {
+      const std::string name = text.substr(at, end - at);
+      result += at > 0 && text[at - 1] == '.' ? name : renamed(name);  // v.x is a member
+      at = end;
+    }
   }
   return result;
 }

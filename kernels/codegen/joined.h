@@ -20,7 +20,7 @@ std::string joined(std::span<const KernelSource> sources);
 std::string with_own_names(const KernelSource& source, size_t k);
 std::string own_name(const std::string& name, size_t k);
 
-/// The text with each name replaced by renamed(name).
+/// The text with each name replaced by renamed(name), but not those of members: v.x.
 std::string with_names(const std::string& text, const std::function<std::string(const std::string&)>& renamed);
 
 }  // namespace tutti::codegen

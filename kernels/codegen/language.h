@@ -84,15 +84,15 @@ struct Language {
   std::string unequal = "{a} != {b}";
 
   // ---- CPU vectors
-  std::string splat16;            ///< definition of SPLAT(s): a float16 with all elements s; empty: no float16
-  std::string masked16;           ///< definition of KEEP(v, lanes): float16 v where lanes (int16) are -1, else 0
-  std::string address = "idx";    ///< signed type for element offsets, wide enough not to wrap
-  bool vectorizes_items = false;  ///< the CPU compiler vectorizes over adjacent work-items
+  std::string splat16;          ///< definition of SPLAT(s): a float16 with all elements s; empty: no float16
+  std::string masked16;         ///< definition of KEEP(v, lanes): float16 v where lanes (int16) are -1, else 0
+  std::string address = "idx";  ///< signed type for element offsets, wide enough not to wrap
   /// Form: a line before a loop whose rounds are independent, for vectors of {lanes} elements, {vectors} at once.
   std::string vector_loop;
   /// Where one launch may run several small kernels one after the other: the language of their texts, functions of the
   /// numbers of the group and the work-item; null: not supported.
   const Language* part = nullptr;
+  bool vectorizes_items = false;  ///< the CPU compiler vectorizes over adjacent work-items
   /// On CPUs, the work-items of a subgroup run in lockstep and read each other's registers with subgroupBroadcast.
   bool subgroups = false;
   bool shuffles = false;  ///< supports SHUFFLE_DOWN if a subgroup has 32 work-items

@@ -59,10 +59,10 @@ Language kernels() {
       .splat16 = "((float16)(s))",
       .masked16 = "as_float16(as_int16(v) & (lanes))",
       .address = "long",
-      .vectorizes_items = true,
       .vector_loop =
           "#pragma clang loop vectorize(assume_safety) vectorize_width({lanes}) interleave_count({vectors}) "
           "unroll(disable)\n",
+      .vectorizes_items = true,
       .first = codegen::first,
       .open = codegen::open,
   };
