@@ -42,7 +42,8 @@ LaunchList by_rows(const Target& t, Element e, int64_t rows, const std::vector<i
                        k.number(rows));
   k.body += fmt::format("  for (idx a = first; a < end; ++a) {{\n  idx to = a * {};\n{}  }}\n", k.number(line), copies);
   k.rounds = std::to_string(part * (turns + 1) + 1);
-  k.work = static_cast<double>(part * (line / 4 + row_work * static_cast<int64_t>(lines.size())));
+  const int64_t work = line / 4 + row_work * static_cast<int64_t>(lines.size());
+  k.work = static_cast<double>(part * work);
   k.elements = static_cast<uint64_t>(rows * line);
   return {{dispatch(t, std::move(k), static_cast<uint64_t>(ceil_div(rows, part)), std::move(buffers))}, {}};
 }
