@@ -57,7 +57,8 @@ LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int6
     k.set("INNER", inner);
     k.set("COUNT", count);
     k.elements = elements_of;
-    k.work = static_cast<double>(part * (row_work + inner / 4));
+    const int64_t work = part * (row_work + inner / 4);
+    k.work = static_cast<double>(work);
     return {{dispatch(t, std::move(k), static_cast<uint64_t>(ceil_div(rows, part)), {0, 1, 2})}, {}};
   }
   bool fours = !t.cpu_like && inner * static_cast<int64_t>(bytes) % 16 == 0;
@@ -175,7 +176,7 @@ namespace {
 /// Updates of whole rows on a CPU with vectors: each work-item takes some rows and walks the indices.
 LaunchList scatter_walk(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
   constexpr int64_t elements = 1 << 14;  // of a work-item: a few microseconds
-  const int64_t parts = std::clamp<int64_t>(size * inner / elements, 1, std::min<int64_t>(4 * t.compute_units, size));
+  const int64_t parts = std::clamp<int64_t>(size * inner / elements, 1, std::min(int64_t{4} * t.compute_units, size));
   const int64_t part = ceil_div(size, parts), groups = outer * ceil_div(size, part);
   Kernel k = portable("scatter_walk", {{"T", element_of(type)}});
   k.set("GROUPS", groups);
@@ -184,7 +185,8 @@ LaunchList scatter_walk(const Target& t, DType type, int64_t outer, int64_t size
   k.set("COUNT", count);
   k.set("PARTS", ceil_div(size, part));
   k.set("PART", part);
-  k.work = static_cast<double>(part * inner / 4 + count * (row_work + inner / 4));
+  const int64_t work = part * inner / 4 + count * (row_work + inner / 4);
+  k.work = static_cast<double>(work);
   set_sum(k, t, type);
   k.elements = static_cast<uint64_t>(std::max(outer * size * inner, outer * count * inner));
   return {{dispatch(t, std::move(k), static_cast<uint64_t>(groups), {0, 1, 2})}, {}};

@@ -167,8 +167,10 @@ void RowCode::need(uint32_t i, std::set<uint32_t>& full, std::set<uint32_t>& loa
   }
   if (!full.insert(i).second) return;
   const TuttiInstr& x = p_.code[i];
-  const uint32_t operands[] = {x.a, x.b, x.c};
-  for (int o = 0; o < instr::operand_count(x.code); ++o) need(operands[o], full, loaded);
+  const int operands = instr::operand_count(x.code);
+  if (operands > 0) need(x.a, full, loaded);
+  if (operands > 1) need(x.b, full, loaded);
+  if (operands > 2) need(x.c, full, loaded);
 }
 
 void RowCode::mark_early() {
