@@ -46,7 +46,7 @@ MatchResult declines_primitive(F&& f) {
   try {
     return f() ? "" : "oneDNN has no implementation for this node";
   } catch (const dnnl::error& e) {
-    if (e.status == dnnl_out_of_memory) throw Error(Code::no_memory, e.what());
+    if (e.status == dnnl_out_of_memory) throw Error(Code::no_memory, e.what(), "use a smaller batch or model");
     return e.what();
   }
 }

@@ -9,8 +9,6 @@
 namespace tutti::codegen {
 namespace {
 
-constexpr int64_t row_work = 4;  // operations for a row of an input, beside those for its neighbours (Kernel::work)
-
 /// Neighbours in one row of each input; rows are numbered by the dimensions before the axis.
 std::vector<int64_t> lines_of(std::span<const TensorType> parts, size_t axis) {
   std::vector<int64_t> lines;
@@ -51,13 +49,13 @@ LaunchList by_rows(const Target& t, Element e, int64_t rows, const std::vector<i
 }  // namespace
 
 LaunchList concat(const Target& t, std::span<const TensorType> parts, int64_t axis) {
-  constexpr int64_t least = 8, small = 1 << 14;
+  constexpr int64_t small = 1 << 14;
   const auto at = static_cast<size_t>(axis);
   const std::vector<int64_t> lines = lines_of(parts, at);
   const int64_t rows = num_elements(std::span(parts[0].shape).first(at));
   int64_t line = 0;
   for (int64_t n : lines) line += n;
-  const bool vectors = t.cpu_like && t.language->vectorizes_items && std::ranges::min(lines) >= least;
+  const bool vectors = loops_over(t, std::ranges::min(lines));
   const bool busy = rows >= 2 * int64_t{t.compute_units} || rows * line <= small;
   if (!vectors || !busy || rows == 0 || size_of(parts[0].dtype) == 8) return copy(t, concat_copy(parts, axis));
   return by_rows(t, raw_element(size_of(parts[0].dtype)), rows, lines);

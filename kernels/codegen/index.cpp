@@ -28,13 +28,6 @@ void set_sum(Kernel& k, const Target& t, DType type) {
   if (k.takes("ADD")) k.set("ADD(a,b)", type == DType::i32 ? "I32(U32(a) + U32(b))" : "((a) + (b))");
 }
 
-/// Whether the target's vectors take so many neighbours, for loops over them in one work-item.
-bool rows_of_neighbours(const Target& t, int64_t inner) {
-  constexpr int64_t least = 8;
-  return t.cpu_like && t.language->vectorizes_items && inner >= least;
-}
-constexpr int64_t row_work = 4;  // operations for a row, beside those for its neighbours (Kernel::work)
-
 }  // namespace
 
 LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
@@ -46,17 +39,17 @@ LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int6
   int64_t total = outer * count * inner;
   if (total == 0) return {};
   fits_int("gather from an axis", size);
-  uint64_t elements_of = static_cast<uint64_t>(std::max(total, outer * size * inner));
-  if (rows_of_neighbours(t, inner)) {
-    constexpr int64_t elements = 1 << 13;  // of a work-item: about a microsecond
-    const int64_t rows = outer * count, part = std::clamp<int64_t>(elements / inner, 1, rows);
+  uint64_t elements = static_cast<uint64_t>(std::max(total, outer * size * inner));
+  if (loops_over(t, inner)) {
+    constexpr int64_t each = 1 << 13;  // of a work-item: about a microsecond
+    const int64_t rows = outer * count, part = std::clamp<int64_t>(each / inner, 1, rows);
     Kernel k = portable("gather_rows", {{"T", raw_element(bytes)}});
     k.set("ROWS", rows);
     k.set("PART", part);
     k.set("SIZE", size);
     k.set("INNER", inner);
     k.set("COUNT", count);
-    k.elements = elements_of;
+    k.elements = elements;
     const int64_t work = part * (row_work + inner / 4);
     k.work = static_cast<double>(work);
     return {{dispatch(t, std::move(k), static_cast<uint64_t>(ceil_div(rows, part)), {0, 1, 2})}, {}};
@@ -71,7 +64,7 @@ LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int6
   k.set("SIZE", size);
   k.set("INNER", inner);
   k.set("COUNT", count);
-  k.elements = elements_of;
+  k.elements = elements;
   return {{fours ? dispatch_items(t, std::move(k), total, {0, 1, 2}) : launch(t, std::move(k), total, {0, 1, 2})}, {}};
 }
 
@@ -169,10 +162,6 @@ LaunchList scatter_sorted(const Target& t, DType type, int64_t outer, int64_t si
   return list;
 }
 
-}  // namespace
-
-namespace {
-
 /// Updates of whole rows on a CPU with vectors: each work-item takes some rows and walks the indices.
 LaunchList scatter_walk(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
   constexpr int64_t elements = 1 << 14;  // of a work-item: a few microseconds
@@ -208,7 +197,7 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   constexpr int64_t short_row = 1 << 12;
   const bool vectors = t.cpu_like && t.language->vectorizes_items && !is_narrow(type) && !along;
   const bool short_rows = size * inner <= short_row && outer >= 2 * int64_t{t.compute_units};
-  if (vectors && (rows_of_neighbours(t, inner) || short_rows)) return scatter_walk(t, type, outer, size, inner, count);
+  if (vectors && (loops_over(t, inner) || short_rows)) return scatter_walk(t, type, outer, size, inner, count);
   // Little work needs one launch: every element compares all indices.
   bool few = count <= rounds && total <= (1 << 18) / std::max<int64_t>(count, 1);
   constexpr int64_t most_sorted = 1 << 15;  // each is compared with every other, and two counts share a word

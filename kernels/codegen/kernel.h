@@ -70,6 +70,14 @@ struct Param {
   bool texels = false;  ///< f32 read through a texel buffer of float4 (GLSL)
 };
 
+/// Kernel::work of a row that is copied or added, beside that for its neighbours.
+inline constexpr int64_t row_work = 4;
+/// Whether the target has vectors for loops over so many neighbours in one work-item (CPUs).
+inline bool loops_over(const Target& t, int64_t neighbours) {
+  constexpr int64_t least = 8;
+  return t.cpu_like && t.language->vectorizes_items && neighbours >= least;
+}
+
 /// Writes the numbers of a formula: as literals, for divisions per work-item, or as numbers of a kernel.
 using Write = std::function<std::string(int64_t)>;
 inline std::string as_literal(int64_t x) { return x < 0 ? "(" + std::to_string(x) + ")" : std::to_string(x); }

@@ -87,7 +87,7 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::horizontal_group(uint32_t k) {
   std::set<uint32_t> read;
   size_t written = 0;
   const Node& first = p_.nodes[k];
-  bool casts = !traits_.cpu_like && casts_state(k);
+  bool casts = casts_state(k);
   for (uint32_t j = k, end = casts ? static_cast<uint32_t>(p_.nodes.size()) : batch_end_[k]; j < end; ++j) {
     const Node& n = p_.nodes[j];
     if ((j > k && done_[j]) || !n.elementwise() || (casts && j > k && !casts_state(j))) continue;

@@ -15,8 +15,10 @@ namespace tutti::sdk {
 
 RenderedPlan Planner::run() {
   walk();
-  share_launches();
-  join_small_launches();
+  if (traits_.cpu_like)
+    join_small_launches();
+  else
+    share_launches();
   drop_unused_kernels();
   plan_.memories = std::move(memories_);
   for (PlannedMemory& m : plan_.memories) m.bytes = padded(m.bytes);

@@ -65,7 +65,8 @@ class Planner : Schedule {
   void share_launches();
   PlannedLaunch shared_launch(std::span<const uint32_t> members);
   void drop_unused_kernels();
-  /// What the kernel of launch k was rendered from; null for copies, libraries and fills of poison.
+  /// What the kernel of launch k was rendered from, before launches are joined; null for copies, libraries and fills of
+  /// poison.
   const codegen::Launch* made_with(size_t k) const;
   /// The region's bytes in the arena.
   uint64_t arena_bytes(uint32_t memory) const;

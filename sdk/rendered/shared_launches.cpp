@@ -164,7 +164,6 @@ PlannedLaunch Planner::shared_launch(std::span<const uint32_t> members) {
 }
 
 void Planner::share_launches() {
-  if (traits_.cpu_like) return;
   LaunchSharing sharing(*this, plan_.launches);
   std::vector<size_t> ends;
   for (const HostExchange& e : plan_.exchanges) ends.push_back(e.position);
