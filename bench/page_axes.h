@@ -32,8 +32,8 @@ class Labels {
   /// Keeps labels away from this point.
   void keep_clear(double x, double y) { taken_.push_back({x - 4, y - 4, 8, 8}); }
   void keep_clear_line(double x0, double y0, double x1, double y1);
-  /// A label for a point (x, y), at a free position if there is one, else at the nearest position; with a line to the
-  /// point if the label is far away.
+  /// A label for a point (x, y) at a free position near it, with a line to the point if the label is far away; "" if
+  /// no position is free.
   std::string place(double x, double y, const std::string& text);
 
  private:

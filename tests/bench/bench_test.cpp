@@ -5,6 +5,7 @@
 #include <new>
 
 #include "bench/measure.h"
+#include "bench/page_axes.h"
 #include "graph/lower/group.h"
 #include "graph/lower/lower.h"
 #include "graph/ops.h"
@@ -325,6 +326,16 @@ TEST(BenchOps, Named) {
     EXPECT_THROW(parse_op(bad, false), Error) << bad;
   for (const OpKind& kind : op_kinds())
     EXPECT_NO_THROW(build(parse_op(std::string(kind.name), true), DType::f32)) << kind.name;
+}
+
+/// The left end of a label in a chart's text.
+double left_of(const std::string& label) { return std::stod(label.substr(label.find("<text x=\"") + 9)); }
+
+TEST(BenchPage, LabelsOfWideLettersStayApart) {
+  Labels labels({95, 0, 400, 17});  // one line of text, room at the right alone
+  const double first = left_of(labels.place(100, 8, "mmm")), second = left_of(labels.place(104, 8, "W"));
+  EXPECT_GT(second, first);
+  EXPECT_GE(second - first, 3 * 12.18);  // m of DejaVu Sans at 12.5 px, from the font file
 }
 
 }  // namespace
