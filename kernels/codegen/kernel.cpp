@@ -213,26 +213,36 @@ bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std
   return bias;
 }
 
-void Kernel::drop_kept() {
-  std::erase_if(params, [](const Param& p) { return p.name == "kept"; });
-  std::erase_if(values, [](const auto& v) { return v.first.starts_with("KEPT("); });
-  for (size_t at; (at = body.find("KEPT(")) != std::string::npos;) {
-    const size_t line = body.rfind('\n', at) + 1;
-    body.erase(line, body.find('\n', at) + 1 - line);
+void Kernel::drop(const std::string& parameter, std::initializer_list<std::string_view> words) {
+  std::erase_if(params, [&](const Param& p) { return p.name == parameter; });
+  for (std::string_view word : words) {
+    std::erase_if(values, [&](const auto& v) { return v.first.starts_with(word); });
+    for (size_t at; (at = body.find(word)) != std::string::npos;) {
+      const size_t line = body.rfind('\n', at) + 1;
+      body.erase(line, body.find('\n', at) + 1 - line);
+    }
   }
 }
 
-void Kernel::set_activation(const Target& target, std::span<const TuttiInstr> code, Element type, bool keep) {
+void Kernel::set_activation(const Target& target, std::span<const TuttiInstr> code, Element type, bool keep,
+                            std::span<const std::pair<Element, std::string>> others) {
+  std::string parameters = "float x", arguments;
+  std::vector<std::vector<std::string>> inputs = {{"x"}};
+  for (const auto& [element, text] : others) {
+    inputs.push_back({fmt::format("x{}", inputs.size())});
+    parameters += fmt::format(", {} {}", register_type(element), inputs.back()[0]);
+    arguments += ", " + text;
+  }
   for (auto& [name, value] : values) {
     if (!name.starts_with("EPILOGUE(")) continue;
     const std::string sum = decode(type, encode(type, value));
-    value = fmt::format("activation_({})", sum);
+    value = fmt::format("{}({}{})", activation_name, sum, arguments);
     if (keep) set("KEPT(" + name.substr(name.find('(') + 1), sum);
     break;
   }
-  if (!keep) drop_kept();
-  Statements s = statements(target, code, {{"x"}}, 1, false);
-  functions += fmt::format("FN float activation_(float x) {{\n{}  return {};\n}}\n", s.text, s.results[0][0]);
+  Statements s = statements(target, code, inputs, 1, false);
+  functions +=
+      fmt::format("FN float {}({}) {{\n{}  return {};\n}}\n", activation_name, parameters, s.text, s.results[0][0]);
 }
 
 void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {

@@ -70,6 +70,8 @@ struct Param {
   bool texels = false;  ///< f32 read through a texel buffer of float4 (GLSL)
 };
 
+/// The function of set_activation().
+inline constexpr const char* activation_name = "activation_";
 /// Kernel::work of a row that is copied or added, beside that for its neighbours.
 inline constexpr int64_t row_work = 4;
 /// Whether the target has vectors for loops over so many neighbours in one work-item (CPUs).
@@ -124,10 +126,13 @@ struct Kernel {
   /// Sets EPILOGUE(arguments), a function of v: adds `bias` at `column` and applies max(·, 0), each if requested;
   /// without a bias the bias parameter is removed. Returns whether there is a bias.
   bool set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column);
-  /// After it: also applies an expression of one input and one result to the sum, rounded to `type`. Lines with
-  /// KEPT(arguments), that sum, store it in the parameter `kept`; if not `keep`, or not called, these are removed.
-  void set_activation(const Target& target, std::span<const TuttiInstr> code, Element type, bool keep);
-  void drop_kept();
+  /// After it: also applies an expression to the sum, rounded to `type`; it has one result. Its inputs are that sum and
+  /// `others`, expressions. Lines with KEPT(arguments), that sum, store it in the parameter `kept`; if not `keep`, or
+  /// not called, drop these.
+  void set_activation(const Target& target, std::span<const TuttiInstr> code, Element type, bool keep,
+                      std::span<const std::pair<Element, std::string>> others);
+  /// Removes a parameter that is not stored, and the values and lines that contain one of the words.
+  void drop(const std::string& parameter, std::initializer_list<std::string_view> words);
   /// Reads an f32 parameter of at most `elements` elements through a texel buffer if the target prefers that.
   void read_as_texels(const Target& target, const std::string& name, int64_t elements);
 };

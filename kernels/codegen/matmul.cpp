@@ -37,37 +37,65 @@ Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough,
   return parts;
 }
 
+namespace {
+
+/// Sets the activation of the kernel that has the final sums, and drops the parameters that it does not store.
+/// `result`: index in y, as an expression of the arguments of EPILOGUE.
+void finish_epilogue(const Target& t, Kernel& k, const Results& r, const std::string& result) {
+  std::vector<std::pair<Element, std::string>> others;
+  for (const Operand& x : r.others) {
+    const std::string name = fmt::format("other{}", others.size());
+    const auto y = std::ranges::find(k.params, "y", &Param::name);
+    k.params.insert(y, {.name = name, .element = element_of(x.dtype)});
+    others.emplace_back(element_of(x.dtype), fmt::format("{}({})", name, x.strides.at(0) ? result : "IDX(0)"));
+  }
+  if (!r.activation.empty()) k.set_activation(t, r.activation, element_of(r.dtype), r.keep, others);
+  if (!r.keep) k.drop("kept", {"KEPT("});
+}
+
+}  // namespace
+
 void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel k, std::vector<int> first,
                     int64_t groups) {
-  bool whole = r.parts == 1;
-  int y = r.bias ? 3 : 2, kept = y + 1;
-  int partial = y + 1 + (r.keep ? 1 : 0) + static_cast<int>(list.scratch_bytes.size());
-  auto activate = [&](Kernel& kernel, bool last) {
-    if (last && !r.activation.empty())
-      kernel.set_activation(t, r.activation, element_of(r.dtype), r.keep);
-    else
-      kernel.drop_kept();
+  const bool whole = r.parts == 1;
+  // buffers: operands, bias, others, y, kept, sums, scratch
+  const int others = r.bias ? 3 : 2, y = others + static_cast<int>(r.others.size());
+  const int sums = y + (r.keep ? 2 : 1);
+  const int partial = sums + (r.sums ? 1 : 0) + static_cast<int>(list.scratch_bytes.size());
+  auto results = [&](std::vector<int>& buffers) {
+    for (int b = others; b <= y; ++b) buffers.push_back(b);
+    if (r.keep) buffers.push_back(y + 1);
+    if (r.sums) buffers.push_back(sums);
   };
-  auto elements = static_cast<uint64_t>(r.total * r.parts);
+  auto elements = static_cast<uint64_t>((r.total + r.sums) * r.parts);
   k.elements = std::max(k.elements, elements);
   if (k.set_epilogue(r.bias && whole, r.relu && whole, r.arguments, r.column)) first.push_back(2);
-  activate(k, whole);
-  first.push_back(whole ? y : partial);
-  if (whole && r.keep) first.push_back(kept);
+  if (whole) {
+    finish_epilogue(t, k, r, r.result);
+    results(first);
+  } else {
+    k.drop("kept", {"KEPT("});
+    first.push_back(partial);
+  }
+  if (!r.sums)
+    k.drop("sums", {"one_sum", "ADDS", "SUM_OF(", "STORE_SUM("});
+  else if (!whole)
+    k.drop("sums", {});
   list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
   if (whole) return;
   list.scratch_bytes.push_back(elements * 4);
   Kernel f = portable("matmul_finish", {{"T", element_of(r.dtype)}});
   f.set("TOTAL", r.total);
+  f.set("SUMMED", r.sums);
   f.set("PARTS", r.parts);
   f.set("Y_OF(e)", r.y_of_e);
   f.elements = elements;
   std::vector<int> buffers = {partial};
   if (f.set_epilogue(r.bias, r.relu, "v,e", r.column_of_e)) buffers.push_back(2);
-  activate(f, true);
-  buffers.push_back(y);
-  if (r.keep) buffers.push_back(kept);
-  list.launches.push_back(dispatch_items(t, std::move(f), r.total, std::move(buffers)));
+  finish_epilogue(t, f, r, "(e)");
+  if (!r.sums) f.drop("sums", {"sums_set("});
+  results(buffers);
+  list.launches.push_back(dispatch_items(t, std::move(f), r.total + r.sums, std::move(buffers)));
 }
 
 void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
@@ -79,10 +107,31 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
                          static_cast<uint64_t>(reach(p.batch, p.b_batch, p.k * p.n))});
   Results r{p.dtype, batches * p.m * p.n, parts.count, p.bias, p.relu, "v,i,j", turned ? "i" : "j"};
   r.column_of_e = fmt::format("(e) % {}", p.n);
+  r.result = "((batch * M + (i)) * N + (j))";
   r.activation = p.activation;
+  r.others = p.others;
   r.keep = p.keep;
+  r.sums = p.sum_a ? p.m : p.sum_b ? p.n : 0;
   launch_results(t, list, r, std::move(k), std::move(first), groups * parts.count);
 }
+
+namespace {
+
+bool runs_tiles(const Target& t) { return !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384; }
+
+/// Lets the groups at the left or upper edge of y sum the operand whose tiles they read. `whole`: k has one part.
+void set_sums(Kernel& k, const Matmul& p, bool whole) {
+  k.set("SUMMED", p.sum_a ? p.m : p.sum_b ? p.n : 0);
+  if (!p.sum_a && !p.sum_b) return;
+  const std::string at = p.sum_a ? "row + me" : "column + me";
+  k.set("ADDS", p.sum_a ? "column == 0 && me < 64 && row + me < M" : "row == 0 && me < 64 && column + me < N");
+  k.set("SUM_OF(k)", fmt::format("tile_{}[(k) * 68 + me]", p.sum_a ? "a" : "b"));
+  k.set("STORE_SUM(v)", whole ? fmt::format("sums_set({}, v)", at) : fmt::format("y_set(to + IDX(M) * N + {}, v)", at));
+}
+
+}  // namespace
+
+bool sums_operands(const Target& t) { return runs_tiles(t); }
 
 LaunchList matmul(const Target& t, const Matmul& p) {
   LaunchList list;
@@ -97,7 +146,9 @@ LaunchList matmul(const Target& t, const Matmul& p) {
     if (t.language->float16()) return matmul_panels(t, p);
     if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);
   }
-  bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
+  const bool tiled = runs_tiles(t), sums = p.sum_a || p.sum_b;
+  if (sums && (!tiled || batches != 1 || p.bias || p.relu || !p.activation.empty()))
+    throw Error(Code::declined, "sums of an operand need a GPU's kernel, and no batch, bias or activation");
   int64_t rows = ceil_div(p.m, 64), columns = ceil_div(p.n, 64);
   int64_t groups = tiled ? batches * rows * columns : ceil_div(total, 64);
   Parts parts = parts_of(t, p, groups, tiled ? 4 * t.compute_units : 1, tiled ? tile_rounds : 16);
@@ -112,6 +163,7 @@ LaunchList matmul(const Target& t, const Matmul& p) {
     k.set("TILES", rows * columns);
     k.set("TA", p.ta ? "true" : "false");
     k.set("TB", p.tb ? "true" : "false");
+    set_sums(k, p, parts.count == 1);
   } else {  // one work-item per result and part
     k.set("TOTAL", total * parts.count);
     k.set("A_AT(i,k)", p.ta ? fmt::format("((k) * {} + (i))", p.m) : fmt::format("((i) * {} + (k))", p.k));

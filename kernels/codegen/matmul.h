@@ -24,8 +24,11 @@ struct Results {
   std::string column;          ///< index into the bias, as an expression of these arguments
   std::string column_of_e;     ///< the same as an expression of result index e
   std::string y_of_e = "(e)";  ///< index in y of result e
+  std::string result = "(e)";  ///< index in y, as an expression of these arguments: for `others`
   std::vector<TuttiInstr> activation = {};
+  std::vector<Operand> others = {};
   bool keep = false;  ///< see Matmul
+  int64_t sums = 0;   ///< of an operand; the kernel stores them behind the results of each part
 };
 /// Adds the launch of a product's kernel with the buffers `first`, the bias if used, and y (after the operands). With
 /// several parts: writes to scratch and adds a kernel that sums the parts and applies the epilogue.

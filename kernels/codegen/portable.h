@@ -174,13 +174,18 @@ struct Matmul {
   Shape batch = {};                  ///< of y
   Shape a_batch = {}, b_batch = {};  ///< batch strides of a and b in elements (0: broadcast)
   bool bias = false, relu = false;   ///< bias is input 2, of `dtype`
-  /// Applied last: an expression of one input and one result of `dtype`; empty: none. On CPUs it takes the
-  /// kernel for small products.
+  /// Applied last: an expression with one result of `dtype`, whose first input is the sum and whose others are
+  /// `others`; empty: none. On CPUs it takes the kernel for small products.
   std::vector<TuttiInstr> activation = {};
-  bool keep = false;  ///< the activation's input is the second result
+  std::vector<Operand> others = {};  ///< one stride: 1, an element per result; or 0, one for all
+  bool keep = false;                 ///< the sum is a result, too
+  /// The sum of an operand over k is a result, of a: [m], of b: [n]. Without batch, bias and activation.
+  bool sum_a = false, sum_b = false;
 };
-/// Inputs a, b[, bias]; results y[, input of the activation].
+/// Inputs a, b[, bias][, others]; results y[, sum before the activation][, sum of an operand].
 LaunchList matmul(const Target&, const Matmul& shape);
+/// Whether the target's kernel for products can sum an operand.
+bool sums_operands(const Target&);
 
 /// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels /
 /// groups, h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in an order fixed by the kernel family.

@@ -81,6 +81,7 @@ class Appender {
       n.name += suffix_;
       all_.numbers.push_back(std::move(n));
     }
+    all_.functions += with_names(k.functions, [&](const std::string& name) { return renamed(k, name); });
     for (const std::string& s : shared_of(k)) share(s);
     if (!k.rounds.empty())
       all_.rounds += (all_.rounds.empty() ? "" : " + ") +
@@ -116,7 +117,8 @@ class Appender {
   }
 
   std::string renamed(const Kernel& k, const std::string& name) const {
-    if (name == "GROUP" || name == "ITEM" || (name == "LID" && k.local[1] * k.local[2] > 1)) return name + suffix_;
+    if (name == activation_name || name == "GROUP" || name == "ITEM" || (name == "LID" && k.local[1] * k.local[2] > 1))
+      return name + suffix_;
     for (const Param& p : k.params)
       if (name == p.name || (is_type_name(p.type) && name == p.type)) return name + suffix_;
     for (const Param& p : k.params)  // x_set, x4, …
@@ -139,9 +141,12 @@ class Appender {
 }  // namespace
 
 bool can_be_one(const Kernel& a, const Kernel& b) {
-  auto plain = [](const Kernel& k) {
-    auto small = [](const std::string& s) { return per_item(s) > 0 && per_item(s) <= 4; };
-    return k.functions.empty() && k.repeats.empty() && !k.subgroups && std::ranges::all_of(k.shared, small);
+  // Large arrays mean many registers, which groups of all texts would then have.
+  const bool same_text = !a.file.empty() && a.file == b.file;
+  auto plain = [&](const Kernel& k) {
+    auto small = [&](const std::string& s) { return same_text || (per_item(s) > 0 && per_item(s) <= 4); };
+    const bool known = k.functions.empty() || k.functions.starts_with(fmt::format("FN float {}(", activation_name));
+    return known && k.repeats.empty() && !k.subgroups && std::ranges::all_of(k.shared, small);
   };
   const std::vector<std::string> own = shared_of(a), others = shared_of(b);
   auto name = [](const std::string& shared) { return before(shared, '[').substr(shared.find(' ')); };

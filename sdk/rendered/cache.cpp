@@ -39,6 +39,7 @@ const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNode
       .add_all(e.activation)
       .add(e.keep)
       .add(view.in_place);
+  for (const codegen::Operand& x : e.others) key.add('o').add(x.dtype).add_all(x.strides);
   for (const auto& [input, at] : view.views) key.add(input).add_all(at.strides).add(at.offset);
   for (const auto& [result, at] : view.places) key.add('t').add(result).add_all(at.strides).add(at.offset);
   return kept(key.take(), [&] { return entry.make(view); });

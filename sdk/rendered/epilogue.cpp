@@ -40,7 +40,7 @@ size_t Planner::fuse_epilogue(uint32_t k, const RenderEntry& entry, RenderNodeVi
     take(post_ops, inputs, results);
   }
   if (!epilogue.relu && entry.can.gelu && fuse_gelu(entry, c, results)) ++more;
-  if (!epilogue.relu && entry.can.activation && fuse_activation(entry, c, results)) ++more;
+  if (!epilogue.relu && entry.can.activation) more += fuse_activation(entry, c, inputs, results);
   if (more)
     for (uint32_t result : results) leave_home(result);
   if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, p_.nodes[k].op, more));
@@ -68,29 +68,82 @@ bool Planner::fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector
   return true;
 }
 
-bool Planner::fuse_activation(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results) {
-  if (traits_.cpu_like) return false;
-  std::vector<uint32_t> reshapes;
-  uint32_t before = behind_reshapes(results[0], reshapes);
-  auto activates = [&](uint32_t k) {
+std::vector<uint32_t> Planner::activation_of(uint32_t before) const {
+  constexpr uint32_t look_back = 8;
+  const TensorType& type = p_.type(before);
+  auto fits = [&](uint32_t k) {
     const Node& n = p_.nodes[k];
-    if (done_[k] || !n.elementwise() || n.inputs.size() != 1 || n.results.size() != 1) return false;
-    bool plain = n.version == 1 && n.flags == 0 && n.unknown.empty() && batch_end_[k] == k + 1;
-    return plain && n.results[0] != TUTTI_NONE && p_.type(n.results[0]) == p_.type(before) && fuses(k) &&
-           !shares_later({.outputs = n.results, .dims = p_.type(before).shape});
+    return !done_[k] && n.elementwise() && n.results.size() == 1 && n.results[0] != TUTTI_NONE && n.version == 1 &&
+           n.flags == 0 && n.unknown.empty() && batch_end_[k] == k + 1 && p_.type(n.results[0]).shape == type.shape;
   };
-  auto at = std::find_if(readers_[before].begin(), readers_[before].end(), activates);
-  if (at == readers_[before].end()) return false;
+  auto there = [&](uint32_t v) {
+    const int64_t count = num_elements(p_.type(v).shape);
+    return v == before || (exists(v) && !views_.contains(v) && (count == 1 || p_.type(v).shape == type.shape));
+  };
+  /// The node that computes v for node k alone, from what is there.
+  auto maker = [&](uint32_t v, uint32_t k) {
+    for (uint32_t j = k; j-- > std::max(k, look_back) - look_back;)
+      if (std::ranges::count(p_.nodes[j].results, v))
+        return fits(j) && remaining_[v] == 1 && std::ranges::all_of(p_.nodes[j].inputs, there) ? j : TUTTI_NONE;
+    return TUTTI_NONE;
+  };
+  for (uint32_t k : readers_[before]) {
+    if (!fits(k) || p_.type(p_.nodes[k].results[0]) != type) continue;
+    std::vector<uint32_t> nodes;
+    bool all = true;
+    for (uint32_t v : p_.nodes[k].inputs) {
+      if (there(v)) continue;
+      nodes.push_back(maker(v, k));
+      all = all && nodes.back() != TUTTI_NONE;
+    }
+    nodes.push_back(k);
+    if (all && std::ranges::is_sorted(nodes) && !shares_later({.outputs = p_.nodes[k].results, .dims = type.shape}))
+      return nodes;
+  }
+  return {};
+}
+
+size_t Planner::fuse_activation(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& inputs,
+                                std::vector<uint32_t>& results) {
+  if (traits_.cpu_like) return 0;
+  std::vector<uint32_t> reshapes;
+  const uint32_t before = behind_reshapes(results[0], reshapes);
+  const std::vector<uint32_t> nodes = activation_of(before);
+  if (nodes.empty() || !std::ranges::all_of(nodes, [&](uint32_t k) { return fuses(k); })) return 0;
+  const uint32_t result = p_.nodes[nodes.back()].results[0];
+  Fusion f = fuse(p_, nodes, ExactRounding::by_target, [&](uint32_t v) { return v == result; });
+  // The sum is input 0.
+  const auto sum = static_cast<uint32_t>(std::ranges::find(f.inputs, before) - f.inputs.begin());
+  for (TuttiInstr& i : f.code)
+    if (i.code == TUTTI_X_INPUT) i.a = i.a == sum ? 0 : i.a < sum ? i.a + 1 : i.a;
+  f.inputs.erase(f.inputs.begin() + sum);
   Epilogue epilogue = c.epilogue;
-  epilogue.activation = fuse(p_, std::array{*at}, ExactRounding::by_target, [](uint32_t) { return true; }).code;
-  epilogue.keep = remaining_[before] > 1;
-  if (!takes(entry, c, epilogue)) return false;
+  epilogue.activation = f.code;
+  for (uint32_t v : f.inputs)
+    epilogue.others.push_back({p_.type(v).dtype, {num_elements(p_.type(v).shape) == 1 ? 0 : 1}});
+  for (uint32_t k : nodes) finish(k);
+  epilogue.keep = remaining_[before] > 0;
+  if (!takes(entry, c, epilogue)) {
+    for (uint32_t k : nodes) undo(k);
+    return 0;
+  }
   c.epilogue = epilogue;
   for (uint32_t k : reshapes) finish(k);
-  finish(*at);
-  results[0] = p_.nodes[*at].results[0];
+  for (uint32_t v : f.inputs) ensure(v);
+  inputs.insert(inputs.end(), f.inputs.begin(), f.inputs.end());
+  results[0] = result;
   if (epilogue.keep) results.push_back(before);
-  return true;
+  return nodes.size();
+}
+
+bool Planner::sums_operands(const Node& product) const {
+  return product.op == "matmul" && (traits_.library || codegen::sums_operands(traits_)) && !traits_.exact;
+}
+
+bool Planner::summed_by_product(const Node& sum) const {
+  return sum.op == "sum" && std::ranges::any_of(readers_[sum.inputs[0]], [&](uint32_t k) {
+           return !done_[k] && sums_operands(p_.nodes[k]) && summed_operand(p_, p_.nodes[k], sum) != OperandSum::none;
+         });
 }
 
 const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum which) {

@@ -40,13 +40,15 @@ LaunchList matmul(const NodeView& c) {
   p.bias = c.epilogue.bias;
   p.relu = c.epilogue.relu;
   p.activation = c.epilogue.activation;
+  p.others = c.epilogue.others;
   p.keep = c.epilogue.keep;
+  p.sum_a = !library && c.epilogue.sum == OperandSum::a;
+  p.sum_b = !library && c.epilogue.sum == OperandSum::b;
   if (library && !p.activation.empty()) throw decline("libraries support gelu, but not every activation");
-  if (!library && (c.epilogue.gelu != Gelu::none || c.epilogue.sum != OperandSum::none))
-    throw decline("this fused epilogue is supported only by vendor libraries");
+  if (!library && c.epilogue.gelu != Gelu::none) throw decline("a fused gelu is supported only by vendor libraries");
   if (p.k == 0) {
-    if (p.bias || p.relu || !p.activation.empty())
-      throw decline("bias or activation on a matmul with K = 0 is not supported");
+    if (p.bias || p.relu || !p.activation.empty() || p.sum_a || p.sum_b)
+      throw decline("a bias, an activation or sums of a matmul with K = 0 are not supported");
     LaunchList work = codegen::fill(c.traits, t, num_elements(y), 0);
     work.launches[0].buffers = {2};  // the result, after the two operands
     return work;
@@ -214,7 +216,7 @@ std::vector<RenderEntry> all_entries() {
        "matmul",
        declines<matmul<false>>,
        matmul<false>,
-       {.exact = true, .bias = true, .relu = true, .activation = true}},
+       {.exact = true, .bias = true, .relu = true, .activation = true, .operand_sum = true}},
       {"portable quantised product", "quantized_matmul", declines<quantized_matmul>, quantized_matmul},
       {"portable reduce", "sum", declines<reduce<ReduceOp::sum>>, reduce<ReduceOp::sum>, ordered},
       {"portable reduce", "mean", declines<reduce<ReduceOp::mean>>, reduce<ReduceOp::mean>},

@@ -206,7 +206,8 @@ bool Planner::shares_later(const Fusion& f) const {
   auto shares = [&](uint32_t k) {
     const Shape* shape = result_shape(p_.nodes[k]);
     if (done_[k] || !shape) return false;
-    return reduce_op(p_.nodes[k].op) || (p_.nodes[k].elementwise() && num_elements(*shape) == num_elements(f.dims));
+    if (reduce_op(p_.nodes[k].op)) return !summed_by_product(p_.nodes[k]);
+    return p_.nodes[k].elementwise() && num_elements(*shape) == num_elements(f.dims);
   };
   return std::ranges::any_of(f.outputs, [&](uint32_t v) { return std::ranges::any_of(readers_[v], shares); });
 }

@@ -158,10 +158,16 @@ class Planner : Schedule {
                        std::vector<uint32_t>& results);
   /// Fuses a gelu into a library's product.
   bool fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results);
-  /// Fuses an elementwise node of the result alone into a rendered product, unless a later pass could compute it with
-  /// other nodes. If something else reads the result, it becomes a second result.
-  bool fuse_activation(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results);
-  bool sums_operands(const Node& product) const override { return traits_.library && product.op == "matmul"; }
+  /// Fuses an elementwise node of the result into a rendered product, with those that compute its other operands,
+  /// unless a later pass could compute it with other nodes. If something else reads the result, it becomes a second
+  /// result. Returns the number of nodes.
+  size_t fuse_activation(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& inputs,
+                         std::vector<uint32_t>& results);
+  /// The node that reads `before` and that fuse_activation() may take, and before it those that it needs; or none.
+  std::vector<uint32_t> activation_of(uint32_t before) const;
+  bool sums_operands(const Node& product) const override;
+  /// Whether a product computes the sum without a launch of its own.
+  bool summed_by_product(const Node& sum) const;
   const char* product_with_sum(uint32_t product, uint32_t sum, OperandSum which) override;
 
   const Traits& traits_;

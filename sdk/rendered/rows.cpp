@@ -266,19 +266,12 @@ class RowNodes {
   bool takes_reduction(const Node& n, std::map<uint32_t, Shape>& reads) {
     std::optional<RowSpace> space = reduced_rows(p_, n);
     if (!space || !space->same_rows(space_)) return false;
-    if (space->columns && summed_by_product(n)) return false;
+    if (space->columns && s_.summed_by_product(n)) return false;
     if (space->columns ? columns_ == codegen::most_column_folds : folds_ == codegen::most_row_folds) return false;
     uint32_t v = n.inputs[0];
     if (made(v)) return is_full(v);
     reads[v] = dense();
     return true;
-  }
-
-  /// Whether a library's product computes the sum without a launch of its own.
-  bool summed_by_product(const Node& sum) const {
-    return std::ranges::any_of(s_.readers_[sum.inputs[0]], [&](uint32_t k) {
-      return s_.sums_operands(p_.nodes[k]) && summed_operand(p_, p_.nodes[k], sum) != OperandSum::none;
-    });
   }
 
   bool takes_expression(uint32_t k, std::map<uint32_t, Shape>& reads) {
