@@ -24,7 +24,7 @@ struct Capabilities {
   bool relu = false;         ///< and then max(x, 0),
   bool limits = false;       ///< or instead min(max(x, low), high) with any bounds,
   bool gelu = false;         ///< or gelu in its tanh form,
-  bool activation = false;   ///< or any elementwise node of one input, except on CPUs
+  bool activation = false;   ///< or any elementwise nodes with one result, except on CPUs
   size_t views = 0;          ///< so many first inputs may be views whose last dimension is dense
   bool places = false;       ///< so may the results
   bool operand_sum = false;  ///< the kernel can also compute the sum of an operand over the inner dimension

@@ -40,6 +40,8 @@ IterationSpace iteration_space(const Target& t, Kernel& k, const Shape& dims, in
   IterationSpace w{dims, lanes};
   int64_t inner = dims.back(), outer = num_elements(dims) / inner, units = ceil_div(inner, lanes);
   int64_t most = std::min<int64_t>(t.max_local, 256), least = 32;
+  if (!fixed && !t.cpu_like && outer * units <= most)
+    fixed = most;                      // groups of one size, so that launches can share one
   if (outer == 1 || units >= least) {  // a group covers part of one row, so its work-items share the outer coordinates
     w.local = fixed ? fixed : std::min(most, align_up(ceil_div(units, ceil_div(units, most)), 8));
     w.chunks = ceil_div(units, w.local);

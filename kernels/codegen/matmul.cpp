@@ -84,7 +84,9 @@ void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel 
   list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
   if (whole) return;
   list.scratch_bytes.push_back(elements * 4);
-  Kernel f = portable("matmul_finish", {{"T", element_of(r.dtype)}});
+  const Element e = element_of(r.dtype);
+  Kernel f = portable("matmul_finish", {{"T", e}, {"S", r.sums_as}});
+  f.set("ROUNDED(v)", decode(e, encode(e, "(v)")));
   f.set("TOTAL", r.total);
   f.set("SUMMED", r.sums);
   f.set("PARTS", r.parts);
@@ -97,6 +99,12 @@ void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel 
   results(buffers);
   list.launches.push_back(dispatch_items(t, std::move(f), r.total + r.sums, std::move(buffers)));
 }
+
+namespace {
+
+Element sums_as(const Matmul& p) { return p.sum_f32 ? Element::f32 : element_of(p.dtype); }
+
+}  // namespace
 
 void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
                     std::vector<int> first, int64_t groups, bool turned) {
@@ -112,6 +120,7 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
   r.others = p.others;
   r.keep = p.keep;
   r.sums = p.sum_a ? p.m : p.sum_b ? p.n : 0;
+  r.sums_as = sums_as(p);
   launch_results(t, list, r, std::move(k), std::move(first), groups * parts.count);
 }
 
@@ -126,7 +135,9 @@ void set_sums(Kernel& k, const Matmul& p, bool whole) {
   const std::string at = p.sum_a ? "row + me" : "column + me";
   k.set("ADDS", p.sum_a ? "column == 0 && me < 64 && row + me < M" : "row == 0 && me < 64 && column + me < N");
   k.set("SUM_OF(k)", fmt::format("tile_{}[(k) * 68 + me]", p.sum_a ? "a" : "b"));
-  k.set("STORE_SUM(v)", whole ? fmt::format("sums_set({}, v)", at) : fmt::format("y_set(to + IDX(M) * N + {}, v)", at));
+  const Element e = element_of(p.dtype);
+  k.set("STORE_SUM(v)", whole ? fmt::format("sums_set({}, {})", at, decode(e, encode(e, "(v)")))
+                              : fmt::format("y_set(to + IDX(M) * N + {}, v)", at));
 }
 
 }  // namespace
@@ -152,7 +163,8 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   int64_t rows = ceil_div(p.m, 64), columns = ceil_div(p.n, 64);
   int64_t groups = tiled ? batches * rows * columns : ceil_div(total, 64);
   Parts parts = parts_of(t, p, groups, tiled ? 4 * t.compute_units : 1, tiled ? tile_rounds : 16);
-  Kernel k = portable(tiled ? "matmul_tile" : "matmul_dot", {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}});
+  Kernel k = portable(tiled ? "matmul_tile" : "matmul_dot",
+                      {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}, {"S", sums_as(p)}});
   k.set("M", p.m);
   k.set("N", p.n);
   k.set("K", p.k);

@@ -29,6 +29,7 @@ struct Results {
   std::vector<Operand> others = {};
   bool keep = false;  ///< see Matmul
   int64_t sums = 0;   ///< of an operand; the kernel stores them behind the results of each part
+  Element sums_as = Element::f32;
 };
 /// Adds the launch of a product's kernel with the buffers `first`, the bias if used, and y (after the operands). With
 /// several parts: writes to scratch and adds a kernel that sums the parts and applies the epilogue.

@@ -179,8 +179,9 @@ struct Matmul {
   std::vector<TuttiInstr> activation = {};
   std::vector<Operand> others = {};  ///< one stride: 1, an element per result; or 0, one for all
   bool keep = false;                 ///< the sum is a result, too
-  /// The sum of an operand over k is a result, of a: [m], of b: [n]. Without batch, bias and activation.
-  bool sum_a = false, sum_b = false;
+  /// The sum of an operand over k is a result, of a: [m], of b: [n]. Without batch, bias and activation. It is rounded
+  /// to `dtype`, and then cast to f32 if `sum_f32`.
+  bool sum_a = false, sum_b = false, sum_f32 = false;
 };
 /// Inputs a, b[, bias][, others]; results y[, sum before the activation][, sum of an operand].
 LaunchList matmul(const Target&, const Matmul& shape);

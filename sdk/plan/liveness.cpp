@@ -39,23 +39,29 @@ std::vector<uint32_t> reshapes(const Program& p) {
   return out;
 }
 
+std::vector<uint32_t> makers(const Program& p) {
+  std::vector<uint32_t> out(p.values.size(), TUTTI_NONE);
+  for (uint32_t k = 0; k < p.nodes.size(); ++k)
+    for (uint32_t v : p.nodes[k].results)
+      if (v != TUTTI_NONE) out[v] = k;
+  return out;
+}
+
 std::vector<bool> home_states(const Program& p) {
-  std::vector<uint32_t> last = last_readers(p), reshape = reshapes(p), producer(p.values.size(), TUTTI_NONE);
+  std::vector<uint32_t> last = last_readers(p), reshape = reshapes(p), maker = makers(p);
   std::vector<uint32_t> root(p.values.size());      // the value that it is a reshape of, or itself
   std::vector<int64_t> alias(p.values.size(), -1);  // the last node that reads a reshape of the value
   for (uint32_t v = 0; v < root.size(); ++v) root[v] = v;
   for (uint32_t k = 0; k < p.nodes.size(); ++k)
     for (uint32_t v : p.nodes[k].results) {
-      if (v == TUTTI_NONE) continue;
-      producer[v] = k;
-      if (reshape[v] == TUTTI_NONE) continue;
+      if (v == TUTTI_NONE || reshape[v] == TUTTI_NONE) continue;
       root[v] = root[p.nodes[k].inputs[0]];
       if (last[v] != TUTTI_NONE) alias[root[v]] = std::max<int64_t>(alias[root[v]], last[v]);
     }
   std::vector<bool> out = in_place_states(p);
   for (size_t i = 0; i < out.size(); ++i) {
     const State& s = p.states[i];
-    out[i] = out[i] && root[s.after] == s.after && (s.before == TUTTI_NONE || alias[s.before] < producer[s.after]);
+    out[i] = out[i] && root[s.after] == s.after && (s.before == TUTTI_NONE || alias[s.before] < maker[s.after]);
   }
   return out;
 }

@@ -23,6 +23,8 @@ std::vector<bool> home_states(const Program& p);
 
 /// Per value: the reshape that produces it, or TUTTI_NONE.
 std::vector<uint32_t> reshapes(const Program& p);
+/// Per value: the node that makes it, or NONE.
+std::vector<uint32_t> makers(const Program& p);
 
 /// Per node: the end of its group of that kind, or the next node if it is in none.
 std::vector<uint32_t> group_ends(const Program& p, uint32_t kind);

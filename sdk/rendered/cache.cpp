@@ -36,6 +36,7 @@ const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNode
       .add(e.relu)
       .add(e.gelu)
       .add(e.sum)
+      .add(e.sum_f32)
       .add_all(e.activation)
       .add(e.keep)
       .add(view.in_place);

@@ -7,6 +7,11 @@
 #include "sdk/rendered/planner.h"
 
 namespace tutti::sdk {
+namespace {
+
+constexpr size_t most_activation_nodes = 32;
+
+}  // namespace
 
 std::optional<codegen::LaunchList> Planner::try_make(const RenderEntry& entry, const RenderNodeView& c,
                                                      const char* stays) const {
@@ -68,37 +73,48 @@ bool Planner::fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector
   return true;
 }
 
-std::vector<uint32_t> Planner::activation_of(uint32_t before) const {
-  constexpr uint32_t look_back = 8;
-  const TensorType& type = p_.type(before);
-  auto fits = [&](uint32_t k) {
-    const Node& n = p_.nodes[k];
-    return !done_[k] && n.elementwise() && n.results.size() == 1 && n.results[0] != TUTTI_NONE && n.version == 1 &&
-           n.flags == 0 && n.unknown.empty() && batch_end_[k] == k + 1 && p_.type(n.results[0]).shape == type.shape;
-  };
-  auto there = [&](uint32_t v) {
-    const int64_t count = num_elements(p_.type(v).shape);
-    return v == before || (exists(v) && !views_.contains(v) && (count == 1 || p_.type(v).shape == type.shape));
-  };
-  /// The node that computes v for node k alone, from what is there.
-  auto maker = [&](uint32_t v, uint32_t k) {
-    for (uint32_t j = k; j-- > std::max(k, look_back) - look_back;)
-      if (std::ranges::count(p_.nodes[j].results, v))
-        return fits(j) && remaining_[v] == 1 && std::ranges::all_of(p_.nodes[j].inputs, there) ? j : TUTTI_NONE;
-    return TUTTI_NONE;
-  };
-  for (uint32_t k : readers_[before]) {
-    if (!fits(k) || p_.type(p_.nodes[k].results[0]) != type) continue;
-    std::vector<uint32_t> nodes;
-    bool all = true;
+bool Planner::activates(uint32_t k, const Shape& shape) const {
+  const Node& n = p_.nodes[k];
+  return !done_[k] && n.elementwise() && n.results.size() == 1 && n.results[0] != TUTTI_NONE && n.version == 1 &&
+         n.flags == 0 && n.unknown.empty() && batch_end_[k] == k + 1 && p_.type(n.results[0]).shape == shape &&
+         is_elementwise(k);
+}
+
+std::vector<uint32_t> Planner::activation_to(uint32_t last, uint32_t before) const {
+  const Shape& shape = p_.type(before).shape;
+  std::set<uint32_t> nodes = {last};
+  std::vector<uint32_t> open = {last};
+  std::map<uint32_t, uint32_t> reads;  // of values that the nodes make
+  while (!open.empty()) {
+    const uint32_t k = open.back();
+    open.pop_back();
     for (uint32_t v : p_.nodes[k].inputs) {
-      if (there(v)) continue;
-      nodes.push_back(maker(v, k));
-      all = all && nodes.back() != TUTTI_NONE;
+      const Shape& s = p_.type(v).shape;
+      if (v == before || (exists(v) && !views_.contains(v) && (num_elements(s) == 1 || s == shape))) continue;
+      const uint32_t maker = maker_[v];
+      if (maker == TUTTI_NONE || !activates(maker, shape) || nodes.size() == most_activation_nodes) return {};
+      ++reads[v];
+      if (nodes.insert(maker).second) open.push_back(maker);
     }
-    nodes.push_back(k);
-    if (all && std::ranges::is_sorted(nodes) && !shares_later({.outputs = p_.nodes[k].results, .dims = type.shape}))
-      return nodes;
+  }
+  if (std::ranges::any_of(reads, [&](const auto& r) { return remaining_[r.first] != r.second; })) return {};
+  return {nodes.begin(), nodes.end()};
+}
+
+std::vector<uint32_t> Planner::activation_of(uint32_t before) const {
+  const TensorType& type = p_.type(before);
+  for (uint32_t k : readers_[before]) {
+    std::vector<uint32_t> path;  // each reads the one before alone
+    while (k != TUTTI_NONE && activates(k, type.shape) && path.size() < most_activation_nodes) {
+      path.push_back(k);
+      k = only_reader(p_.nodes[k].results[0]);
+    }
+    for (; !path.empty(); path.pop_back()) {
+      const Node& last = p_.nodes[path.back()];
+      if (p_.type(last.results[0]) != type || shares_later({.outputs = last.results, .dims = type.shape})) continue;
+      std::vector<uint32_t> nodes = activation_to(path.back(), before);
+      if (!nodes.empty()) return nodes;
+    }
   }
   return {};
 }
@@ -109,7 +125,7 @@ size_t Planner::fuse_activation(const RenderEntry& entry, RenderNodeView& c, std
   std::vector<uint32_t> reshapes;
   const uint32_t before = behind_reshapes(results[0], reshapes);
   const std::vector<uint32_t> nodes = activation_of(before);
-  if (nodes.empty() || !std::ranges::all_of(nodes, [&](uint32_t k) { return fuses(k); })) return 0;
+  if (nodes.empty()) return 0;
   const uint32_t result = p_.nodes[nodes.back()].results[0];
   Fusion f = fuse(p_, nodes, ExactRounding::by_target, [&](uint32_t v) { return v == result; });
   // The sum is input 0.
@@ -123,7 +139,8 @@ size_t Planner::fuse_activation(const RenderEntry& entry, RenderNodeView& c, std
     epilogue.others.push_back({p_.type(v).dtype, {num_elements(p_.type(v).shape) == 1 ? 0 : 1}});
   for (uint32_t k : nodes) finish(k);
   epilogue.keep = remaining_[before] > 0;
-  if (!takes(entry, c, epilogue)) {
+  const size_t arguments = inputs.size() + f.inputs.size() + 3;  // and results, or partial sums
+  if (arguments > traits_.max_arguments || !takes(entry, c, epilogue)) {
     for (uint32_t k : nodes) undo(k);
     return 0;
   }
@@ -146,6 +163,13 @@ bool Planner::summed_by_product(const Node& sum) const {
          });
 }
 
+uint32_t Planner::cast_of(uint32_t v) const {
+  const uint32_t k = is_narrow(p_.type(v).dtype) ? only_reader(v) : TUTTI_NONE;
+  const bool casts = k != TUTTI_NONE && !done_[k] && p_.nodes[k].op == "cast" && p_.nodes[k].flags == 0 &&
+                     p_.type(p_.nodes[k].results[0]).dtype == DType::f32;
+  return casts ? k : TUTTI_NONE;
+}
+
 const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum which) {
   std::vector<uint32_t> results = {p_.nodes[product].results[0], p_.nodes[sum].results[0]};
   RenderNodeView c{p_, product, traits_};
@@ -156,11 +180,17 @@ const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum
   c.epilogue.sum = which;
   c.trial = true;
   c.tuning_bytes = tuning_bytes_;
+  const uint32_t cast = choice.entry->can.library ? TUTTI_NONE : cast_of(results[1]);
+  c.epilogue.sum_f32 = cast != TUTTI_NONE;
   std::optional<codegen::LaunchList> work = try_make(*choice.entry, c, "sum");
   if (!work) return nullptr;
   check_library(*work, product, p_.nodes[product].inputs.size() + results.size());
   finish(product);
   finish(sum);
+  if (cast != TUTTI_NONE) {
+    finish(cast);
+    results[1] = p_.nodes[cast].results[0];
+  }
   reasons_[product] = choice.reasons();
   std::string name = describe(choice.name(), product, 1);
   for (uint32_t v : p_.nodes[product].inputs) ensure(v);

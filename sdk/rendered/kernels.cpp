@@ -44,6 +44,8 @@ LaunchList matmul(const NodeView& c) {
   p.keep = c.epilogue.keep;
   p.sum_a = !library && c.epilogue.sum == OperandSum::a;
   p.sum_b = !library && c.epilogue.sum == OperandSum::b;
+  p.sum_f32 = c.epilogue.sum_f32;
+  if (library && p.sum_f32) throw decline("libraries do not cast sums");
   if (library && !p.activation.empty()) throw decline("libraries support gelu, but not every activation");
   if (!library && c.epilogue.gelu != Gelu::none) throw decline("a fused gelu is supported only by vendor libraries");
   if (p.k == 0) {

@@ -18,7 +18,8 @@ struct Epilogue {
   bool bias = false;                        ///< the kernel's next input is added along the last axis
   bool relu = false;                        ///< then max(x, 0)
   Gelu gelu = Gelu::none;                   ///< or gelu: library only
-  OperandSum sum = OperandSum::none;        ///< second result
+  OperandSum sum = OperandSum::none;        ///< second result,
+  bool sum_f32 = false;                     ///< cast to f32: not for libraries
   std::vector<TuttiInstr> activation = {};  ///< see codegen::Matmul: not for libraries; its other inputs are the next
   std::vector<codegen::Operand> others = {};
   bool keep = false;

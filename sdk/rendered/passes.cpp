@@ -26,7 +26,7 @@ constexpr uint32_t look_ahead = 512;  // nodes behind a pass that may join its l
 
 }  // namespace
 
-bool Planner::fuses(uint32_t k) {
+bool Planner::is_elementwise(uint32_t k) const {
   const RenderChoice& choice = cache_.choice(p_, k);
   return choice.entry && choice.entry->can.elementwise;
 }
@@ -110,22 +110,32 @@ bool Planner::same_chains(const std::vector<uint32_t>& nodes, const Fusion& f, c
   std::vector<std::pair<uint32_t, Fusion>> list = {{nodes[0], f}};
   std::set<uint32_t> read(f.inputs.begin(), f.inputs.end());
   size_t written = f.outputs.size();
-  for (uint32_t first = nodes[0] + count; first + count <= p_.nodes.size(); first += count) {
-    if (!alike(nodes[0], first, count)) break;
+  const uint32_t end = std::min(static_cast<uint32_t>(p_.nodes.size()), nodes[0] + look_ahead);
+  for (uint32_t first = nodes[0] + count; first + count <= end; ++first) {
+    if (!alike(nodes[0], first, count)) continue;
     std::vector<uint32_t> others(count);
     std::iota(others.begin(), others.end(), first);
     for (uint32_t j : others) finish(j);
     Fusion other = fused(others);
-    read.insert(other.inputs.begin(), other.inputs.end());
-    written += other.outputs.size();
-    if (!same_code(f, other, p_) || num_elements(other.dims) == 0 || read.size() + written > traits_.max_arguments) {
+    // A state that one of them updates in place is read by no node between.
+    auto in_place = [&](uint32_t v) { return home_[v] == TUTTI_NONE || is_dead(home_[v]); };
+    std::set<uint32_t> all = read;
+    all.insert(other.inputs.begin(), other.inputs.end());
+    const size_t arguments = all.size() + written + other.outputs.size();
+    if (!same_code(f, other, p_) || num_elements(other.dims) == 0 || arguments > traits_.max_arguments ||
+        !std::ranges::all_of(other.outputs, in_place)) {
       for (uint32_t j : others) undo(j);
-      break;
+      continue;
     }
+    read = std::move(all);
+    written += other.outputs.size();
     list.emplace_back(first, std::move(other));
+    first += count - 1;
   }
   if (list.size() < 2) return false;
-  launch_batch(list, describe(entry, nodes[0], count * list.size() - 1));
+  const size_t taken = count * list.size() - 1;
+  add_small(list);
+  launch_batch(list, describe(entry, nodes[0], taken));
   return true;
 }
 
@@ -203,18 +213,24 @@ void Planner::add_small(std::vector<std::pair<uint32_t, Fusion>>& list) {
 }
 
 bool Planner::shares_later(const Fusion& f) const {
+  auto waits = [&](uint32_t v) {  // for what no pass computes
+    const uint32_t k = exists(v) ? TUTTI_NONE : maker_[v];
+    return k != TUTTI_NONE && !done_[k] && !p_.nodes[k].elementwise() && !reduce_op(p_.nodes[k].op) &&
+           p_.nodes[k].op != "reshape" && !std::ranges::count(f.outputs, v);
+  };
   auto shares = [&](uint32_t k) {
-    const Shape* shape = result_shape(p_.nodes[k]);
+    const Node& n = p_.nodes[k];
+    const Shape* shape = result_shape(n);
     if (done_[k] || !shape) return false;
-    if (reduce_op(p_.nodes[k].op)) return !summed_by_product(p_.nodes[k]);
-    return p_.nodes[k].elementwise() && num_elements(*shape) == num_elements(f.dims);
+    if (reduce_op(n.op)) return !summed_by_product(n);
+    return n.elementwise() && num_elements(*shape) == num_elements(f.dims) && std::ranges::none_of(n.inputs, waits);
   };
   return std::ranges::any_of(f.outputs, [&](uint32_t v) { return std::ranges::any_of(readers_[v], shares); });
 }
 
 bool Planner::runs_small(uint32_t k) {
   const Node& n = p_.nodes[k];
-  if (done_[k] || batch_end_[k] != k + 1 || !n.elementwise()) return false;
+  if (done_[k] || !n.elementwise()) return false;
   const Shape* shape = result_shape(n);
   if (!shape || num_elements(*shape) == 0 || num_elements(*shape) > large) return false;
   return std::ranges::all_of(n.inputs, [&](uint32_t v) { return !held_[v].empty(); }) && fuses(k);

@@ -24,7 +24,8 @@ class Planner : Schedule {
         traits_(traits),
         cache_(cache),
         tuning_bytes_(tuning_bytes),
-        batch_end_(group_ends(p_, TUTTI_BATCH)) {}
+        batch_end_(group_ends(p_, TUTTI_BATCH)),
+        maker_(makers(p_)) {}
 
   RenderedPlan run();
 
@@ -111,7 +112,8 @@ class Planner : Schedule {
   std::vector<codegen::Operand> operands(const Fusion& f) const;
 
   // ---- elementwise passes: passes.cpp
-  bool fuses(uint32_t k) override;
+  bool fuses(uint32_t k) override { return is_elementwise(k); }
+  bool is_elementwise(uint32_t k) const;
   void elementwise(uint32_t k, const char* entry);
   Fusion fused(std::span<const uint32_t> nodes) const;
   /// Whether it is a cast of a state that may run early: no pass of its shape reads it, and it is read again later (by
@@ -129,7 +131,7 @@ class Planner : Schedule {
   /// Adds small passes to those of a launch: of nodes that are near and can run now. They are finished. A GPU starts a
   /// launch in about the time in which it computes them.
   void add_small(std::vector<std::pair<uint32_t, Fusion>>& list);
-  /// Whether a later pass or row program may compute the pass's nodes along with others.
+  /// Whether the next pass or row program may compute the pass's nodes along with others.
   bool shares_later(const Fusion& f) const;
   /// Whether node k begins a small pass that can run now.
   bool runs_small(uint32_t k);
@@ -158,16 +160,23 @@ class Planner : Schedule {
                        std::vector<uint32_t>& results);
   /// Fuses a gelu into a library's product.
   bool fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results);
-  /// Fuses an elementwise node of the result into a rendered product, with those that compute its other operands,
-  /// unless a later pass could compute it with other nodes. If something else reads the result, it becomes a second
-  /// result. Returns the number of nodes.
+  /// Fuses elementwise nodes into a rendered product whose result they read, unless a later pass could compute them
+  /// with other nodes. If something else reads the product's result, it becomes a second result. Returns the number of
+  /// nodes.
   size_t fuse_activation(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& inputs,
                          std::vector<uint32_t>& results);
-  /// The node that reads `before` and that fuse_activation() may take, and before it those that it needs; or none.
+  /// The nodes that fuse_activation() takes, in order; the last one makes their only result.
   std::vector<uint32_t> activation_of(uint32_t before) const;
+  /// Nodes that make what `last` reads, and itself, in order: from `before` and from what exists. None if there is
+  /// anything else among them, or if other nodes read what they make.
+  std::vector<uint32_t> activation_to(uint32_t last, uint32_t before) const;
+  /// Whether an activation may take the node: an elementwise one with one result, of the shape.
+  bool activates(uint32_t k, const Shape& shape) const;
   bool sums_operands(const Node& product) const override;
   /// Whether a product computes the sum without a launch of its own.
   bool summed_by_product(const Node& sum) const;
+  /// The only reader of v, if it casts it from a 16-bit dtype to f32; or NONE.
+  uint32_t cast_of(uint32_t v) const;
   const char* product_with_sum(uint32_t product, uint32_t sum, OperandSum which) override;
 
   const Traits& traits_;
@@ -177,6 +186,7 @@ class Planner : Schedule {
   uint64_t tuning_bytes_;
   std::map<uint32_t, View> views_;   // of values that are views
   std::vector<uint32_t> batch_end_;  // per node: the end of its batch group
+  std::vector<uint32_t> maker_;      // per value: the node that makes it, or NONE
   std::map<std::string, uint32_t> kernels_;
   std::map<std::vector<uint32_t>, uint32_t> numbers_;  // numbers of launches to the region that holds them
   struct Made {

@@ -27,6 +27,7 @@ struct Case {
   std::vector<Array> inputs, expected;
   double relative = 0, absolute = 0;                               ///< allowed difference of floats; integers are equal
   std::function<LaunchList(const sdk::Library&)> by_library = {};  ///< products and convolutions: the same by a library
+  std::function<bool(const Target&)> runs = {};                    ///< whether the target has the kernel; empty: all do
 };
 
 /// A small assembler for instruction lists.
@@ -67,7 +68,7 @@ std::vector<Case> attention_cases();
 /// Those with kernels for tensor cores.
 std::vector<Case> tensor_core_attention_cases();
 std::vector<Case> matmul_cases();
-/// Products with an activation, which libraries do not support.
+/// Products with an activation or the sum of an operand, of which libraries support few.
 std::vector<Case> activation_cases();
 std::vector<Case> conv_cases();
 std::vector<Case> pool_cases();

@@ -25,6 +25,7 @@ void run_all(const std::vector<Case>& all) {
     std::vector<std::pair<const Case*, LaunchList>> works;
     std::vector<std::string> texts;
     for (const Case& c : all) {
+      if (c.runs && !c.runs(t)) continue;
       LaunchList work = c.make(t);
       bool fresh = std::any_of(work.launches.begin(), work.launches.end(),
                                [&](const Launch& d) { return !seen.contains(render(t, *d.kernel).text); });

@@ -40,11 +40,13 @@ std::vector<std::string> texts(const Language& language, bool cpu_like, size_t e
   std::vector<std::string> kept;
   Target t = target(language, cpu_like);
   t.tensor_cores = tensor_cores;
-  for (const Case& c : all_cases())
+  for (const Case& c : all_cases()) {
+    if (c.runs && !c.runs(t)) continue;
     for (const Launch& d : c.make(t).launches) {
       std::string text = render(t, *d.kernel).text;
       if (seen.insert(text).second && of_kernel[d.name]++ % every == 0) kept.push_back(text);
     }
+  }
   return kept;
 }
 

@@ -57,6 +57,48 @@ Case activated(Matmul p, bool keep) {
   return c;
 }
 
+/// y = c > 0 ? s f : 0 of the sums s = a b + bias, with an element of c per result and one f for all.
+Case gated(Matmul p) {
+  Case c = product(p, 1, 1);
+  c.name += " with other operands";
+  Instructions code;
+  const uint32_t s = code.in(p.dtype, 0), gate = code.in(p.dtype, 1), factor = code.in(DType::f32, 2);
+  const uint32_t zero = code.constant(p.dtype, 0), open = code.add(TUTTI_X_LESS, DType::boolean, zero, gate);
+  const uint32_t scaled = code.add(TUTTI_X_MUL, p.dtype, s, factor);
+  code.out(p.dtype, code.add(TUTTI_X_SELECT, p.dtype, open, scaled, zero));
+  p.activation = code.list;
+  p.others = {{p.dtype, {1}}, {DType::f32, {0}}};
+  Array gates = random(p.dtype, p.m * p.n, -1, 1, 4);
+  for (size_t e = 0; e < gates.at.size(); ++e) c.expected[0].at[e] *= gates.at[e] > 0 ? 0.5 : 0;
+  c.inputs.push_back(gates);
+  c.inputs.push_back({DType::f32, {0.5}});
+  c.make = [p](const Target& t) { return matmul(t, p); };
+  c.by_library = {};
+  return c;
+}
+
+/// A product and the sum of one of its operands over k.
+Case summed(Matmul p, bool of_a, bool f32) {
+  Case c = product(p, 1, 1);
+  c.name += of_a ? " sum of a" : " sum of b";
+  (of_a ? p.sum_a : p.sum_b) = true;
+  p.sum_f32 = f32;
+  const int64_t count = of_a ? p.m : p.n;
+  const bool k_first = of_a ? p.ta : !p.tb;
+  Array sums{f32 ? DType::f32 : p.dtype, {}};
+  for (int64_t i = 0; i < count; ++i) {
+    double sum = 0;
+    for (int64_t k = 0; k < p.k; ++k)
+      sum += c.inputs[of_a ? 0 : 1].at[static_cast<size_t>(k_first ? k * count + i : i * p.k + k)];
+    sums.at.push_back(round_to(p.dtype, sum));
+  }
+  c.expected.push_back(sums);
+  c.make = [p](const Target& t) { return matmul(t, p); };
+  c.by_library = {};
+  c.runs = sums_operands;
+  return c;
+}
+
 }  // namespace
 
 std::vector<Case> matmul_cases() {
@@ -106,7 +148,12 @@ std::vector<Case> activation_cases() {
         Matmul p{t, s[0], s[1], s[2]};
         p.bias = s[0] != 128;
         all.push_back(activated(p, keep));
+        if (!keep) all.push_back(gated(p));
       }
+  for (bool of_a : {true, false})
+    for (DType t : {DType::f32, DType::bf16})
+      for (const Shape& s : std::vector<Shape>{{3, 5, 4}, {130, 70, 70}, {70, 130, 1030}})
+        all.push_back(summed({t, s[0], s[1], s[2], s[0] != 3, s[0] == 3}, of_a, s[1] == 130 && t != DType::f32));
   return all;
 }
 

@@ -21,6 +21,7 @@ void run_all(const std::vector<Case>& all) {
       SCOPED_TRACE(c.name + (cpu_like ? ", cpu-like" : ", gpu-like"));
       try {
         Target t = target(Language::opencl_c(), cpu_like);
+        if (c.runs && !c.runs(t)) continue;
         LaunchList work = c.make(t);
         std::string wrong = compare(c, run(t, work, c.inputs, c.expected));
         EXPECT_EQ(wrong, "") << (work.launches.empty() ? "" : render(t, *work.launches.back().kernel).text);

@@ -46,9 +46,12 @@ TEST(SmallPasses, ShareALaunch) {
 
 TEST(SmallPasses, OfACpuDoNot) { EXPECT_EQ(plan(TwoPasses(), test::cpu_of_many_launches()).launches.size(), 2u); }
 
-TEST(SmallPasses, LargeOnesDoNot) {
-  EXPECT_EQ(plan(TwoPasses(1 << 15)).launches.size(), 1u);
-  EXPECT_EQ(plan(TwoPasses((1 << 15) + 1)).launches.size(), 2u);
+TEST(SmallPasses, LargeOnesAreKernelsOfTheirOwnThatMayShareALaunch) {
+  for (int64_t more : {0, 1}) {
+    RenderedPlan p = plan(TwoPasses((1 << 15) + more));
+    ASSERT_EQ(p.launches.size(), 1u);
+    EXPECT_EQ(p.launches[0].name.ends_with("and 1 more"), more == 1) << p.launches[0].name;
+  }
 }
 
 TEST(SmallPasses, AreAsManyAsAKernelTakesBuffers) {
@@ -70,12 +73,12 @@ TEST(SmallPasses, OneThatReadsAnotherRunsAfterIt) {
   raw.states.push_back({"c", TUTTI_NONE, c});
   raw.states.push_back({"d", TUTTI_NONE, d});
   RenderedPlan p = plan(raw);
-  ASSERT_EQ(p.launches.size(), 2u) << "a and b; then d and c";
+  ASSERT_EQ(p.launches.size(), 2u) << "b; then a, d and c";
   auto writes = [&](size_t launch, const std::string& state) {
     return std::ranges::any_of(p.launches[launch].buffers, [&](uint32_t m) { return p.memories[m].state == state; });
   };
-  EXPECT_TRUE(writes(0, "a") && writes(0, "b"));
-  EXPECT_TRUE(writes(1, "c") && writes(1, "d"));
+  EXPECT_TRUE(writes(0, "b") && !writes(0, "a"));
+  EXPECT_TRUE(writes(1, "a") && writes(1, "c") && writes(1, "d"));
 }
 
 /// s' = s s and y = s + f: in the memory of s, s' cannot be computed while y reads it, so that they are two launches.
