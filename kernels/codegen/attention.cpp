@@ -159,7 +159,7 @@ void bind_tensor_cores(Kernel& k, const Target& t, const Attention& a, int64_t g
   }
   constexpr int64_t most_registers = 255, random_registers = 32;
   k.registers = static_cast<uint32_t>(std::min(registers + (a.dropout > 0 ? random_registers : 0), most_registers));
-  k.functions = fill(t.language->tensor_cores, {{"type", a.dtype == DType::bf16 ? "bf16" : "f16"}}) + k.functions;
+  k.words = words_for_tensor_cores(t, a.dtype);
 }
 
 /// Sets where a result lies; a key head's are not shared.

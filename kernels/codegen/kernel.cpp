@@ -245,6 +245,10 @@ void Kernel::set_activation(const Target& target, std::span<const TuttiInstr> co
       fmt::format("FN float {}({}) {{\n{}  return {};\n}}\n", activation_name, parameters, s.text, s.results[0][0]);
 }
 
+std::string words_for_tensor_cores(const Target& t, DType operands) {
+  return fill(t.language->tensor_cores, {{"type", operands == DType::bf16 ? "bf16" : "f16"}});
+}
+
 void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {
   if (t.language->texels.empty() || static_cast<uint64_t>(ceil_div(count, 4)) > t.max_texels) return;
   for (Param& p : params)

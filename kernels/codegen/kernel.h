@@ -11,7 +11,7 @@
 //   T w = SHUFFLE_DOWN(v, d);  v (int, uint, float) of the work-item d further in its warp of 32, or its own beyond the
 //                           warp; called by all of the group that still run (Target::shuffles)
 //   MMA(c, n, a0, a1, a2, a3, b0, b1)    c[n … n + 3] += a b by a warp, in the layout of PTX's mma.m16n8k16.
-//                           Language::tensor_cores, which attention.cpp alone gives its kernels, also has
+//                           Language::tensor_cores, which some kernels get (Kernel::words), also has
 //     PACK(low, high)       two floats rounded to a word of T
 //     SHUFFLE_XOR(v, m)     v of the work-item whose number in the warp differs by the bits m
 //     EXP2(x) LARGER(a, b)  2^x to about two units in the last place; the larger one, of a number and NaN the number
@@ -100,6 +100,7 @@ struct Kernel {
   std::vector<std::pair<std::string, std::string>> values;  ///< names with their replacement texts
   std::vector<Number> numbers;
   std::vector<std::string> shared;  ///< declarations: "float tile[256]"
+  std::string words;                ///< Language::tensor_cores, if the kernel needs them
   std::string functions, body;
   std::function<std::string(const Target&, Kernel&)> write_body;  ///< if set, render() calls it for the body
   int body_line = 1;
@@ -171,6 +172,9 @@ bool can_be_one(const Kernel& a, const Kernel& b);
 
 /// One launch for several whose results no other of them reads. Its buffers are those of all, in order.
 Launch together(const Target& target, std::span<const Launch> list);
+
+/// Language::tensor_cores for operands of a 16-bit dtype.
+std::string words_for_tensor_cores(const Target& target, DType operands);
 
 /// A float32 constant in the language.
 std::string float_literal(const Language& language, float x);

@@ -78,7 +78,7 @@ void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel 
     first.push_back(partial);
   }
   if (!r.sums)
-    k.drop("sums", {"one_sum", "ADDS", "SUM_OF(", "STORE_SUM("});
+    k.drop("sums", {"one_sum", "of_sums", "ADDS", "SUM_OF(", "STORE_SUM("});
   else if (!whole)
     k.drop("sums", {});
   list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
@@ -100,11 +100,7 @@ void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel 
   list.launches.push_back(dispatch_items(t, std::move(f), r.total + r.sums, std::move(buffers)));
 }
 
-namespace {
-
 Element sums_as(const Matmul& p) { return p.sum_f32 ? Element::f32 : element_of(p.dtype); }
-
-}  // namespace
 
 void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
                     std::vector<int> first, int64_t groups, bool turned) {
@@ -153,6 +149,7 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   if (total == 0) return list;
   if (std::max({p.m, p.n, p.k}) > 0x7fffff00)
     throw Error(Code::declined, "matrix dimensions of 2^31 or more are not supported");
+  if (fits_mma(t, p)) return matmul_mma(t, p);
   if (t.cpu_like && p.activation.empty() && p.m * p.n >= 64 && p.k >= 4) {
     if (t.language->float16()) return matmul_panels(t, p);
     if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);

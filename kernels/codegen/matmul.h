@@ -45,6 +45,12 @@ std::string batch_base(const Shape& dims, const Shape& steps, const Write& n);
 /// Index of an operand's last element + 1.
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 
+/// The dtype of p's sums of an operand, as they are stored.
+Element sums_as(const Matmul& p);
+
+/// The kernel on tensor cores, and whether the target and the shape have it.
+LaunchList matmul_mma(const Target& t, const Matmul& p);
+bool fits_mma(const Target& t, const Matmul& p);
 /// The kernel for CPUs with OpenCL.
 LaunchList matmul_panels(const Target& t, const Matmul& p);
 /// The kernel for CPUs with Vulkan, and whether its panels fit into texel buffers.

@@ -164,8 +164,8 @@ KernelSource render(const Target& t, Kernel k) {
   head += k.elements > 0x7fffffffu - index_slack ? l.wide_index : l.index;
   if (!l.pointers) head += buffer_declarations(t, k);
   head += item_words(k);
-  std::string text =
-      bound_names(t, k) + numbers + k.functions + l.open(t, k) + written_out(k) + (l.close ? l.close(t, k) : "}\n");
+  std::string text = bound_names(t, k) + numbers + k.words + k.functions + l.open(t, k) + written_out(k) +
+                     (l.close ? l.close(t, k) : "}\n");
   text = functions_for(text, over_text(t)) + text;
   if (text.find("OVER(") != text.npos) text = fmt::format("#define OVER(a, b) ({})\n", over_text(t)) + text;
   if (!l.kept.empty()) text = keep_apart(text, l.kept);

@@ -155,7 +155,7 @@ bool can_be_one(const Kernel& a, const Kernel& b) {
         others, [&](const std::string& y) { return before(x, '[') != before(y, '[') && name(x) == name(y); });
   };
   bool sizes = items_of(a) == items_of(b) || is_of_items(a) || is_of_items(b);
-  return sizes && a.exact == b.exact && plain(a) && plain(b) && std::ranges::none_of(own, meets);
+  return sizes && a.exact == b.exact && a.words == b.words && plain(a) && plain(b) && std::ranges::none_of(own, meets);
 }
 
 Launch together(const Target& target, std::span<const Launch> list) {
@@ -173,6 +173,7 @@ Launch together(const Target& target, std::span<const Launch> list) {
   all.name = first.name;
   all.file = first.file;
   all.exact = first.exact;
+  all.words = first.words;
   all.local = {size, 1, 1};
   all.body = "  idx group_of_all = GROUP;\n";
   std::vector<int> buffers;

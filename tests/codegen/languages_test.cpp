@@ -24,8 +24,8 @@ namespace {
 std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (auto part : {elementwise_cases(), index_cases(), reduce_cases(), row_cases(), together_cases(),
-                    attention_cases(), tensor_core_attention_cases(), matmul_cases(), activation_cases(), conv_cases(),
-                    pool_cases(), recurrence_cases()})
+                    attention_cases(), tensor_core_attention_cases(), matmul_cases(), activation_cases(),
+                    tensor_core_product_cases(), conv_cases(), pool_cases(), recurrence_cases()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -99,6 +99,17 @@ Case summed(Matmul p, bool of_a, bool f32) {
   return c;
 }
 
+/// The case with large tiles on tensor cores, as on a device of one unit.
+Case in_large_tiles(Case c) {
+  c.name += " in large tiles";
+  c.make = [make = c.make](const Target& t) {
+    Target one = t;
+    one.compute_units = 1;
+    return make(one);
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<Case> matmul_cases() {
@@ -154,6 +165,35 @@ std::vector<Case> activation_cases() {
     for (DType t : {DType::f32, DType::bf16})
       for (const Shape& s : std::vector<Shape>{{3, 5, 4}, {130, 70, 70}, {70, 130, 1030}})
         all.push_back(summed({t, s[0], s[1], s[2], s[0] != 3, s[0] == 3}, of_a, s[1] == 130 && t != DType::f32));
+  return all;
+}
+
+std::vector<Case> tensor_core_product_cases() {
+  std::vector<Case> all;
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      const DType t = ta == tb ? DType::bf16 : DType::f16, other = ta == tb ? DType::f16 : DType::bf16;
+      all.push_back(product({t, 64, 64, 32, ta, tb}, 1, 1));
+      all.push_back(product({t, 72, 40, 80, ta, tb}, 1, 1));
+      all.push_back(product({other, 33, 65, 41, ta, tb}, 1, 1));
+      all.push_back(product({t, 16, 24, 1104, ta, tb}, 1, 1));
+      all.push_back(in_large_tiles(product({other, 80, 136, 40, ta, tb}, 1, 1)));
+      Matmul batched{t, 16, 24, 32, ta, tb, {2, 2}, {512, 0}, {0, 768}};
+      all.push_back(product(batched, 2, 2));
+      Matmul biased{t, 40, 33, 64, ta, tb};
+      biased.bias = biased.relu = true;
+      all.push_back(product(biased, 1, 1));
+      Matmul plain{t, 40, 48, 64, ta, tb};
+      for (bool keep : {false, true}) all.push_back(activated(plain, keep));
+      all.push_back(gated(plain));
+      plain.n = 49;
+      all.push_back(activated(plain, true));
+      for (bool of_a : {false, true}) {
+        all.push_back(summed({t, 72, 80, 48, ta, tb}, of_a, true));
+        all.push_back(in_large_tiles(summed({other, 80, 136, 40, ta, tb}, of_a, false)));
+        all.push_back(summed({t, 24, 16, 1104, ta, tb}, of_a, false));
+      }
+    }
   return all;
 }
 

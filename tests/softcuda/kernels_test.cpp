@@ -73,6 +73,7 @@ class Kernels : public testing::TestWithParam<const char*> {
   static codegen::Target target() {
     codegen::Target t = codegen::cases::target(codegen::Language::cuda_c(), false);
     t.tensor_cores = std::string_view(GetParam()) != "compute_75";
+    t.local_bytes = 49152;
     return t;
   }
   const cuda::NvrtcApi* nvrtc_ = nullptr;
@@ -92,6 +93,10 @@ TEST_P(Kernels, AttentionOnTensorCoresAgreesWithFloat64) {
 }
 TEST_P(Kernels, ProductsAgreeWithFloat64) { run_all(codegen::cases::matmul_cases(), 24); }
 TEST_P(Kernels, ActivatedProductsAgreeWithFloat64) { run_all(codegen::cases::activation_cases(), 4); }
+TEST_P(Kernels, ProductsOnTensorCoresAgreeWithFloat64) {
+  run_all(codegen::cases::tensor_core_product_cases(), target().tensor_cores ? 1 : 5);
+  EXPECT_EQ(launched_.contains("matmul_mma"), nvrtc_ && target().tensor_cores);
+}
 TEST_P(Kernels, ConvolutionsAgreeWithFloat64) { run_all(codegen::cases::conv_cases(), 24); }
 TEST_P(Kernels, PoolsAgreeWithFloat64) { run_all(codegen::cases::pool_cases(), 8); }
 TEST_P(Kernels, RecurrencesAgreeWithFloat64) { run_all(codegen::cases::recurrence_cases(), 7); }

@@ -1,0 +1,84 @@
+// Products of f16 and bf16 on tensor cores.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/rounding.h"
+#include "kernels/codegen/matmul.h"
+
+namespace tutti::codegen {
+namespace {
+
+constexpr int64_t step = 32;  // of k
+
+/// Sets how an operand's tile is copied: `rows` of `columns` elements, from a matrix with rows of `pitch` elements and
+/// batches that begin at multiples of `batches`.
+void set_tile(Kernel& k, const char* name, int64_t rows, int64_t columns, int64_t pitch, const Shape& batches) {
+  const std::string upper = name == std::string_view("a") ? "A" : "B";
+  k.set(upper + "_ROWS", rows);
+  k.set(upper + "_CHUNKS", columns / 8);
+  const bool aligned = pitch % 8 == 0 && std::ranges::all_of(batches, [](int64_t n) { return n % 8 == 0; });
+  std::string words;
+  for (int n = 0; n < 8; ++n)
+    words += fmt::format("{}(inside) && (left) > {} ? {}((at) + {}) : 0.0f{}",
+                         n % 2 ? ", "
+                         : n   ? ", PACK("
+                               : "PACK(",
+                         n, name, n, n % 2 ? ")" : "");
+  k.set(upper + "_COPY(tile,to,at,inside,left)",
+        aligned ? fmt::format("COPY16(tile, to, {}, at, (inside) && (left) > 0)", name)
+                : fmt::format("tile[to] = UINT4({})", words));
+}
+
+/// Lets the groups at the left or upper edge of y sum the operand. `whole`: k has one part.
+void set_sums(Kernel& k, const Matmul& p, bool whole) {
+  k.set("SUMMED", p.sum_a ? p.m : p.sum_b ? p.n : 0);
+  if (!p.sum_a && !p.sum_b) return;
+  k.set("ADDS_A", p.sum_a ? "column == 0" : "false");
+  k.set("ADDS_B", p.sum_b ? "row == 0" : "false");
+  const Element e = element_of(p.dtype);
+  k.set("STORE_SUM(i,v)",
+        whole ? fmt::format("sums_set(i, {})", decode(e, encode(e, "(v)"))) : "y_set(to + IDX(M) * N + (i), v)");
+}
+
+}  // namespace
+
+bool fits_mma(const Target& t, const Matmul& p) {
+  return t.tensor_cores && !t.language->tensor_cores.empty() && !t.exact && is_narrow(p.dtype) && t.max_local >= 256 &&
+         t.local_bytes >= 40960 && std::min(p.m, p.n) >= 8 && p.k >= 16;
+}
+
+LaunchList matmul_mma(const Target& t, const Matmul& p) {
+  auto groups_of = [&](int64_t tile) { return num_elements(p.batch) * ceil_div(p.m, tile) * ceil_div(p.n, tile); };
+  // Large tiles read less, but small ones are more, and occupy more units.
+  const int64_t tile = groups_of(128) >= t.compute_units ? 128 : 64, groups = groups_of(tile);
+  const Parts parts = parts_of(t, p, groups, 2 * t.compute_units);
+  const Element e = element_of(p.dtype);
+  Kernel k = portable("matmul_mma", {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}, {"S", sums_as(p)}});
+  k.local[0] = static_cast<uint32_t>(2 * tile);
+  k.registers = tile == 128 ? 168 : 120;
+  k.words = words_for_tensor_cores(t, p.dtype);
+  k.set("M", p.m);
+  k.set("N", p.n);
+  k.set("K", p.k);
+  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch, as_literal));
+  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch, as_literal));
+  k.set("TILE_M", tile);
+  k.set("TILE_N", tile);
+  k.set("TILES_N", ceil_div(p.n, tile));
+  k.set("TILES", ceil_div(p.m, tile) * ceil_div(p.n, tile));
+  k.set("TA", p.ta ? "true" : "false");
+  k.set("TB", p.tb ? "true" : "false");
+  set_tile(k, "a", p.ta ? step : tile, p.ta ? tile : step, p.ta ? p.m : p.k, p.a_batch);
+  set_tile(k, "b", p.tb ? tile : step, p.tb ? step : tile, p.tb ? p.k : p.n, p.b_batch);
+  k.set("Y_PAIR(e,v,w,i,j)",
+        parts.count == 1 && p.n % 2 == 0
+            ? "y_word_set((e) >> 1, PACK(EPILOGUE(v, i, j), EPILOGUE(w, i, (j) + 1)))"
+            : "{ y_set(e, EPILOGUE(v, i, j)); if ((j) + 1 < N) y_set((e) + 1, EPILOGUE(w, i, (j) + 1)); }");
+  set_sums(k, p, parts.count == 1);
+  LaunchList list;
+  launch_product(t, list, p, std::move(k), parts, {0, 1}, groups, false);
+  return list;
+}
+
+}  // namespace tutti::codegen
