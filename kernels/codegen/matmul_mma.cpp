@@ -45,7 +45,7 @@ void set_sums(Kernel& k, const Matmul& p, bool whole) {
 
 bool fits_mma(const Target& t, const Matmul& p) {
   return t.tensor_cores && !t.language->tensor_cores.empty() && !t.exact && is_narrow(p.dtype) && t.max_local >= 256 &&
-         t.local_bytes >= 40960 && std::min(p.m, p.n) >= 8 && p.k >= 16;
+         t.local_bytes >= 40960 && std::min({p.m, p.n, p.k}) >= 8;
 }
 
 LaunchList matmul_mma(const Target& t, const Matmul& p) {
@@ -56,6 +56,8 @@ LaunchList matmul_mma(const Target& t, const Matmul& p) {
   const Element e = element_of(p.dtype);
   Kernel k = portable("matmul_mma", {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}, {"S", sums_as(p)}});
   k.local[0] = static_cast<uint32_t>(2 * tile);
+  // Two tiles of an operand; a tile along k has tile * 5 chunks, one across it fewer.
+  for (const char* name : {"tile_a", "tile_b"}) k.shared.push_back(fmt::format("uint4 {}[{}]", name, 10 * tile));
   k.registers = tile == 128 ? 168 : 120;
   k.words = words_for_tensor_cores(t, p.dtype);
   k.set("M", p.m);

@@ -37,6 +37,16 @@ std::vector<std::string> shared_of(const Kernel& k) {
   return all;
 }
 
+/// Whether the size of a shared array depends on a value of the kernel.
+bool has_value(const Kernel& k, const std::string& shared) {
+  bool found = false;
+  with_names(shared, [&](const std::string& name) {
+    found = found || std::ranges::any_of(k.values, [&](const auto& v) { return head_of(v.first) == name; });
+    return name;
+  });
+  return found;
+}
+
 /// Whether groups of any size can run the text: it asks for the number of its work-item alone.
 bool is_of_items(const Kernel& k) {
   if (k.write_body || !k.shared.empty()) return false;
@@ -141,14 +151,16 @@ class Appender {
 }  // namespace
 
 bool can_be_one(const Kernel& a, const Kernel& b) {
-  // Large arrays mean many registers, which groups of all texts would then have.
-  const bool same_text = !a.file.empty() && a.file == b.file;
-  auto plain = [&](const Kernel& k) {
-    auto small = [&](const std::string& s) { return same_text || (per_item(s) > 0 && per_item(s) <= 4); };
-    const bool known = k.functions.empty() || k.functions.starts_with(fmt::format("FN float {}(", activation_name));
-    return known && k.repeats.empty() && !k.subgroups && std::ranges::all_of(k.shared, small);
-  };
   const std::vector<std::string> own = shared_of(a), others = shared_of(b);
+  // Large arrays mean many registers, which groups of all texts would then have.
+  const bool same_text = !a.file.empty() && a.file == b.file && own == others;
+  auto plain = [&](const Kernel& k) {
+    auto fits = [&](const std::string& s) {
+      return (per_item(s) > 0 && per_item(s) <= 4) || (same_text && !has_value(k, s));
+    };
+    const bool known = k.functions.empty() || k.functions.starts_with(fmt::format("FN float {}(", activation_name));
+    return known && k.repeats.empty() && !k.subgroups && std::ranges::all_of(k.shared, fits);
+  };
   auto name = [](const std::string& shared) { return before(shared, '[').substr(shared.find(' ')); };
   auto meets = [&](const std::string& x) {  // arrays of one name and different types
     return std::ranges::any_of(

@@ -69,11 +69,11 @@ std::vector<Case> together_cases() {
     for (const std::vector<Case>& b : kinds)
       for (size_t k = 0; k < std::min<size_t>({a.size(), b.size(), 10}); ++k)
         all.push_back(joined(a[k], b[b.size() - 1 - k]));
-  const std::vector<Case> products = activation_cases();
-  for (size_t k = 0; k + 3 < products.size(); k += 2) {
-    all.push_back(joined(products[k], products[k + 3]));
-    all.back().runs = sums_operands;
-  }
+  for (const std::vector<Case>& products : {activation_cases(), tensor_core_product_cases()})
+    for (size_t k = 0; k + 3 < products.size(); k += 2) {
+      all.push_back(joined(products[k], products[k + 3]));
+      all.back().runs = sums_operands;
+    }
   return all;
 }
 
