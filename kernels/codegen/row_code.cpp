@@ -67,9 +67,10 @@ std::optional<Division> by_one_item(const Target& t, const RowForm& form) {
 /// Few large rows are shared by as many groups as keep the memory busy; each takes at least four turns.
 std::optional<Division> in_segments(const Target& t, const RowForm& form) {
   constexpr int64_t large = 1 << 21, turns = 4, groups_per_unit = 8;
-  if (form.columns || form.segment < 4 || t.max_rounds != ~0u) return {};
-  Division d;
+  constexpr int64_t rounds_per_element = 4 * (most_row_folds + 1);  // at most
   int64_t most = most_items(t, most_row_folds);
+  if (form.columns || form.segment < 4 || ceil_div(form.length, most) * rounds_per_element > t.max_rounds) return {};
+  Division d;
   d.lanes = form.segment % 4 == 0 ? 4 : 1;
   while (most * d.lanes < form.length && d.lanes >= 4 && d.lanes < 16 && form.segment % (d.lanes * 2) == 0)
     d.lanes *= 2;

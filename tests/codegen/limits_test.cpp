@@ -76,6 +76,15 @@ TEST(Limits, SumsOfProductsAreCutToFewRounds) {
   EXPECT_EQ(within(few_rounds(false, 2500), matmul_cases()), Names());
 }
 
+TEST(Limits, RowsInSegmentsAreDividedAmongEnoughWorkItems) {
+  const Target t = few_rounds(false, 65535);
+  std::vector<Case> cases = row_cases();
+  std::erase_if(cases, [](const Case& c) { return c.name.ends_with("15000]") || c.name.ends_with("7001]"); });
+  EXPECT_EQ(within(t, cases), Names());
+  EXPECT_TRUE(runs_rows(t, {.rows = 64, .length = 1 << 15, .segment = 1024, .folds = true}));
+  EXPECT_FALSE(runs_rows(t, {.rows = 64, .length = 1 << 22, .segment = 1024, .folds = true}));
+}
+
 TEST(Limits, WhatIsNotCutIsDeclined) {
   within(few_rounds(false, 3000), conv_cases());
   EXPECT_EQ(within(few_rounds(true, 30), pool_cases()), Names());
