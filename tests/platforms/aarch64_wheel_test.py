@@ -57,7 +57,7 @@ class Wheels(unittest.TestCase):
             libraries = {n.split("/")[-1].split("-")[0] for n in names if n.startswith("tuttiml.libs/") and not n.endswith("/")}
             rows = [line for line in listed.splitlines() if line.startswith("| ")]
             for library in libraries:  # what came along stands in the table, and its package in the list of components
-                row = next((r for r in rows if f"`tuttiml.libs/{library}`" in r), None)
+                row = next((r for r in rows if f"`tuttiml.libs/{library}" in r), None)
                 self.assertIsNotNone(row, library)
                 self.assertIn(row.strip("| ").split("| ")[-1].strip(), packages)
             self.assertNotIn("oneDNN", {c["name"] for c in components})
