@@ -7,9 +7,11 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 get_filename_component(CMAKE_SYSROOT "${CMAKE_CURRENT_LIST_DIR}/../.deps/sysroot-aarch64" ABSOLUTE)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
 set(library_folder "${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu")
-set(CMAKE_BUILD_RPATH "${library_folder};${library_folder}/openblas-pthread")
+if(NOT SKBUILD)  # the folder's path would be part of a wheel's build IDs
+  set(CMAKE_BUILD_RPATH "${library_folder};${library_folder}/openblas-pthread")
+endif()
 # Packages are unpacked, not installed: OpenBLAS is where Debian's alternatives would lead.
 set(ENV{PKG_CONFIG_LIBDIR} "${library_folder}/openblas-pthread/pkgconfig:${library_folder}/pkgconfig:${CMAKE_SYSROOT}/usr/share/pkgconfig")
 set(ENV{PKG_CONFIG_SYSROOT_DIR} "${CMAKE_SYSROOT}")

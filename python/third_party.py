@@ -1,6 +1,6 @@
 """Adds to a wheel what belongs to its third-party software, from the table of THIRD_PARTY.md: the licences' texts, where the system
 keeps them as Debian does, and a list of components in CycloneDX's format (PEP 770): third_party.py METADATA_FOLDER VERSION ONEDNN_VERSION
-(empty: a wheel without it)."""
+SYSROOT (empty: a wheel without oneDNN; a wheel for this machine, with its libraries)."""
 import importlib.metadata
 import json
 import pathlib
@@ -13,32 +13,33 @@ TABLE = pathlib.Path(__file__).with_name("THIRD_PARTY.md")
 
 
 def rows():
-    """Name, SPDX licence, and Debian package or "" of each row of the table."""
+    """Name, "with" or "without" where the row is for wheels with or without oneDNN alone, SPDX licence, and Debian package or ""."""
     lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")][2:]
     for line in lines:
         name, licence, _, package = (cell.strip() for cell in line.strip().strip("|").split("|"))
-        yield name.split(",")[0].split(" (")[0], licence, package
+        name, _, wheels = name.partition(", in wheels ")
+        yield name.split(" (")[0], wheels.partition(" ")[0], licence, package
 
 
-def debian_version(package):
-    """The installed version of a Debian package, or "" where there is none."""
+def debian_version(package, sysroot):
+    """The version of a Debian package that is installed here or unpacked in the sysroot, or "" where there is none."""
     try:
-        asked = ["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package]
+        asked = ["dpkg-query", f"--admindir={sysroot}/var/lib/dpkg", "-W", "-f=${db:Status-Status} ${Version}", package]
         status, _, version = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.partition(" ")
     except OSError:
         return ""
     return version if status == "installed" else ""
 
 
-def component(name, licence, package, onednn):
+def component(name, wheels, licence, package, onednn, sysroot):
     """A component of the list, or None where the wheel does not have it."""
     if name == "oneDNN":
         version = onednn
     elif name.startswith("nanobind"):
         version = importlib.metadata.version("nanobind")
     else:
-        version = debian_version(package)
-        if not version or (name == "OpenBLAS" and onednn):
+        version = debian_version(package, sysroot)
+        if not version or (wheels and wheels != ("with" if onednn else "without")):
             return None
     made = {"type": "library", "name": name, "version": version, "licenses": [{"expression": licence}]}
     if package:
@@ -46,16 +47,16 @@ def component(name, licence, package, onednn):
     return made if version else None
 
 
-def main(metadata, tutti, onednn):
+def main(metadata, tutti, onednn, sysroot):
     metadata = pathlib.Path(metadata)
     texts, lists = metadata / "licenses/third_party", metadata / "sboms"
     texts.mkdir(parents=True, exist_ok=True)
     lists.mkdir(parents=True, exist_ok=True)
     found = []
-    for name, licence, package in rows():
-        if made := component(name, licence, package, onednn):
+    for name, wheels, licence, package in rows():
+        if made := component(name, wheels, licence, package, onednn, sysroot):
             found.append(made)
-            text = pathlib.Path("/usr/share/doc", package, "copyright")
+            text = pathlib.Path(f"{sysroot}/usr/share/doc", package, "copyright")
             if package and text.exists():
                 shutil.copyfile(text, texts / f"{package}.txt")
     about = {"type": "library", "name": "tuttiml", "version": tutti, "licenses": [{"expression": "Apache-2.0"}],

@@ -59,7 +59,7 @@ for arg in "$@"; do
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
     --mpi) extra+=(libopenmpi-dev openmpi-bin); mpi=yes ;;
-    --cross-aarch64) extra+=(g++-aarch64-linux-gnu qemu-user mmdebstrap pkg-config) ;;
+    --cross-aarch64) extra+=(g++-aarch64-linux-gnu qemu-user-static arch-test mmdebstrap pkg-config) ;;
     --cross-windows) extra+=(g++-mingw-w64-x86-64-posix libz-mingw-w64-dev wine64 wine googletest xvfb) ;;
     --packages) extra+=(dpkg-dev file lintian mmdebstrap) ;;
     --cuda) cuda=yes ;;

@@ -25,7 +25,7 @@ fi
 name=$1 folder=$2
 
 from=
-for candidate in "$here/../plugins" "$here/../share/tutti"; do
+for candidate in "$here/../plugins" "$here/../share/tutti" "$here/../../share/tutti"; do  # the last: vcpkg, in tools/tutti
   [ -f "$candidate/template/myplugin.json" ] && from=$candidate && break
 done
 [ -n "$from" ] || fail "the template is neither in $here/../plugins nor in $here/../share/tutti; install Tutti again"

@@ -33,44 +33,11 @@ done
 [ ${#platforms[@]} -gt 0 ] || { usage >&2; exit 2; }
 command -v apt-get >/dev/null || { echo "platforms: needs Debian's apt, for the cross compiler and its libraries" >&2; exit 1; }
 
-# The libraries of Debian's release for another architecture, unpacked, not installed: SYSROOT ARCHITECTURE PACKAGE…
-make_sysroot() {
-  local root=$1 architecture=$2 release
-  shift 2
-  if [ "$(cat "$root/packages.txt" 2>/dev/null)" = "$*" ]; then return; fi
-  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  echo "platforms: unpacking $architecture packages of $release into $root"
-  rm -rf "$root"
-  mmdebstrap --quiet --variant=extract --architectures="$architecture" --include="$(IFS=,; echo "$*")" \
-    "$release" "$root"
-  if [ ! -L "$root/lib" ]; then  # merged with usr/lib, as where packages are installed
-    cp -a "$root/lib/." "$root/usr/lib/"
-    rm -rf "$root/lib"
-    ln -s usr/lib "$root/lib"
-  fi
-  # Absolute links would lead to this machine's files.
-  find "$root" -type l -lname '/*' | while read -r link; do ln -snfr "$root$(readlink "$link")" "$link"; done
-  echo "$*" >"$root/packages.txt"
-}
-
-# Lets the kernel run programs of the platform: processes of Tutti start others.
-register_emulator() {
-  local known=/proc/sys/fs/binfmt_misc magic mask
-  [ -e $known/register ] || mount -t binfmt_misc binfmt_misc $known || true
-  [ ! -e $known/qemu-aarch64 ] || return 0
-  magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
-  mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
-  printf '%s' ":qemu-aarch64:M::$magic:$mask:/usr/bin/qemu-aarch64:P" >$known/register || {
-    echo "platforms: the kernel does not let programs be registered (binfmt_misc); install qemu-user-binfmt on the host" >&2
-    return 1
-  }
-}
+. scripts/packages/aarch64.sh
 
 aarch64() {
   scripts/deps.sh --run --cross-aarch64
-  make_sysroot "$PWD/.deps/sysroot-aarch64" arm64 libc6-dev libstdc++-12-dev libboost-dev libcli11-dev libfmt-dev nlohmann-json3-dev \
-    zlib1g-dev libpcre2-dev libicu-dev libpng-dev libjpeg-dev libprotobuf-dev libgtest-dev libgmock-dev ocl-icd-opencl-dev \
-    opencl-headers pocl-opencl-icd libopenblas-dev
+  aarch64_sysroot
   register_emulator
   # The loader of the platform's programs; their other libraries are found in the sysroot.
   [ -e /lib/ld-linux-aarch64.so.1 ] || ln -sfn "$PWD/.deps/sysroot-aarch64/usr/lib/ld-linux-aarch64.so.1" /lib/ld-linux-aarch64.so.1

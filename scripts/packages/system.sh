@@ -13,7 +13,9 @@ ubuntu_keyring() {  # prints a keyring of Ubuntu's archive, fetched once; the su
   echo "$folder/usr/share/keyrings/ubuntu-archive-keyring.gpg"
 }
 
-minimal_system() {  # RELEASE FOLDER PACKAGE…: a release by its code name, such as bookworm or noble, with apt and these packages
+# RELEASE FOLDER PACKAGE…: a release by its code name, such as bookworm or noble, with apt and these packages; $architecture, if set, is
+# Debian's name of one that the kernel runs.
+minimal_system() {
   local release=$1 root=$2 include sources=() keyring
   shift 2
   include=$(IFS=,; echo "$*")
@@ -24,7 +26,7 @@ minimal_system() {  # RELEASE FOLDER PACKAGE…: a release by its code name, suc
                "deb http://archive.ubuntu.com/ubuntu $release-updates main universe") ;;
     *) sources=("$release" "$root") ;;
   esac
-  mmdebstrap --quiet --variant=apt ${include:+--include="$include"} "${sources[@]}"
+  mmdebstrap --quiet --variant=apt ${architecture:+--architectures="$architecture"} ${include:+--include="$include"} "${sources[@]}"
   [ ! -e /etc/resolv.conf ] || cp /etc/resolv.conf "$root/etc/resolv.conf"
 }
 
