@@ -42,7 +42,13 @@ Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
   for (int64_t segment : {positions, p.x.rows}) {
     int64_t blocks = ceil_div(segment, most), count = ceil_div(segment, blocks);
     bool one_line = segment == p.x.rows;
-    if (!fixed || (!one_line && blocks > 1) || count < 5 || count * blocks * 10 > segment * 11) continue;
+    if (!one_line && blocks > 1) {  // blocks of whole lines
+      int64_t lines = std::clamp<int64_t>(most / p.x.rows, 1, p.y.rows);
+      while (p.y.rows % lines) --lines;
+      if (lines == 1) continue;
+      count = lines * p.x.rows, blocks = p.y.rows / lines;
+    }
+    if (!fixed || count < 5 || count > most || count * blocks * 10 > segment * 11) continue;
     if (!m.padded && count * blocks != segment) continue;  // would read past the image
     Rows r{count, rows / segment * blocks, segment, blocks, {}};
     for (int64_t n = 0; n < count; ++n)
@@ -204,6 +210,8 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
     k.set("ROW(r)", fmt::format("(block * {} + (r))", rows.count));
     k.set("VALID(r)", fmt::format("ROW(r) < {}", k.number(p.rows())));
   }
+  // The rows of a segment are neighbours in y unless its positions have a step.
+  k.set("ADJACENT", !glsl && rows.segment && (p.y_step == 0 || parts > 1) ? "true" : "false");
   // One address per row: divisions by run-time numbers are expensive compared with short sums.
   Write n = rows.segment || p.depth() >= 512 ? k.as_number() : as_literal;
   k.set("A_AT(m)", image_address(p, n, p.row_plane, p.group_plane, plane, image.width, image.base));

@@ -29,8 +29,8 @@ struct Strips {
     flat = y.row_step == 1 && x.rows < lanes && lines > 1;
   }
   int64_t tile() const { return high * line; }
-  /// Iterations of the innermost loop, including gaps.
-  int64_t inner() const { return flat ? (lines - 1) * line + x.rows : x.rows; }
+  /// Iterations of the innermost loop, including gaps: whole vectors.
+  int64_t inner() const { return align_up(flat ? (lines - 1) * line + x.rows : x.rows, lanes); }
   int64_t outer() const { return flat ? 1 : lines; }
 
   void describe(Kernel& k) const {
@@ -87,9 +87,7 @@ std::optional<LaunchList> conv_strips(const Target& t, const ConvProduct& p) {
   bool few = p.columns <= 4, shallow = p.k_planes == 1 && p.taps() <= 32 && p.x.row_step == 1;
   if (!(few || shallow) || p.taps() > 64) return {};
   int64_t lines = p.y.rows;
-  auto elements = [&](const Strips& s) {
-    return s.tile() + p.columns * s.outer() * (s.flat ? s.lines * s.line : p.x.rows);
-  };
+  auto elements = [&](const Strips& s) { return s.tile() + lanes + p.columns * s.outer() * s.inner(); };
   auto strips = [&] { return Strips(p.y, p.x, lines); };
   while (lines > 1 &&
          (elements(strips()) > most_private || p.row_planes * p.groups * strips().count < 4 * int64_t{t.compute_units}))
@@ -101,7 +99,7 @@ std::optional<LaunchList> conv_strips(const Target& t, const ConvProduct& p) {
   describe_product(p, k, as_literal);
   s.describe(k);
   set_planes(k, p);
-  int64_t groups = p.row_planes * p.groups * s.count, sum_line = s.flat ? s.line : p.x.rows;
+  int64_t groups = p.row_planes * p.groups * s.count, sum_line = s.flat ? s.line : s.inner();
   const std::pair<const char*, int64_t> numbers[] = {{"ROW_PLANES", p.row_planes},
                                                      {"K1", p.k_planes},
                                                      {"RX", p.x.rows},
@@ -112,7 +110,7 @@ std::optional<LaunchList> conv_strips(const Target& t, const ConvProduct& p) {
                                                      {"STEP_X", p.x.step},
                                                      {"INNER", s.inner()},
                                                      {"SUM_LINE", sum_line},
-                                                     {"SUMS", s.lines * sum_line},
+                                                     {"SUMS", s.outer() * s.inner()},
                                                      {"Y_LINE", p.y_step ? p.y_line : p.x.rows},
                                                      {"Y_STEP", p.y_step ? p.y_step : 1}};
   for (auto& [name, value] : numbers) k.set(name, value);
@@ -126,7 +124,7 @@ std::optional<LaunchList> conv_taps(const Target& t, const ConvProduct& p) {
   bool few = p.columns <= 4 || p.row_planes == 1;
   if (!few || p.positions() > 28) return {};
   ConvAxis y = turned(p.y), x = turned(p.x);
-  auto sums = [&](const Strips& s) { return align_up(s.inner(), lanes) * s.outer(); };
+  auto sums = [&](const Strips& s) { return s.inner() * s.outer(); };
   auto elements = [&](const Strips& s) { return s.tile() + sums(s) + p.columns * p.positions() * lanes; };
   int64_t lines = y.rows;
   while (lines > 1 && elements(Strips(y, x, lines)) > most_private) do
@@ -142,7 +140,7 @@ std::optional<LaunchList> conv_taps(const Target& t, const ConvProduct& p) {
   describe_product(p, k, as_literal);
   s.describe(k);
   set_planes(k, p);
-  int64_t inner = align_up(s.inner(), lanes);
+  int64_t inner = s.inner();
   const std::pair<const char*, int64_t> numbers[] = {{"ROW_PLANES", p.row_planes},
                                                      {"PARTS", parts},
                                                      {"PART", part},

@@ -76,6 +76,11 @@ std::string IterationSpace::text(const std::string& group) const {
 
 namespace {
 
+/// How loops divide a tensor among work-items: each has `rows` lines of the last dimension, or a piece of one line.
+struct Loops {
+  int64_t rows = 1, pieces = 1, length = 0;  ///< length: of a piece; elements
+};
+
 /// A pass over one tensor; its parameters are indices into `params`.
 struct Pass {
   std::vector<TuttiInstr> code;
@@ -83,13 +88,21 @@ struct Pass {
   std::vector<StridedOperand> in = {};
   std::vector<size_t> from = {}, to = {};
   IterationSpace walk = {};
+  std::optional<Loops> loops = {};  ///< instead of `walk`
+
+  int64_t outer() const { return num_elements(dims) / dims.back(); }
+  uint64_t groups() const {
+    return loops ? static_cast<uint64_t>(ceil_div(outer(), loops->rows) * loops->pieces) : walk.groups;
+  }
 };
 
-/// Loads, statements and stores of `lanes` adjacent elements starting at x.
-std::string lanes_text(const Target& t, Kernel& k, const Pass& pass, int64_t lanes) {
+/// Loads, statements and stores of `lanes` adjacent elements starting at x. `names`: operands that are loaded already.
+std::string lanes_text(const Target& t, Kernel& k, const Pass& pass, int64_t lanes,
+                       std::vector<std::vector<std::string>> names = {}) {
   std::string text;
-  std::vector<std::vector<std::string>> names(pass.in.size());
+  names.resize(pass.in.size());
   for (size_t i = 0; i < pass.in.size(); ++i) {
+    if (!names[i].empty()) continue;
     const StridedOperand& s = pass.in[i];
     const Param& p = k.params[pass.from[i]];
     const char* type = register_type(s.element);
@@ -130,8 +143,46 @@ std::string lanes_text(const Target& t, Kernel& k, const Pass& pass, int64_t lan
   return text;
 }
 
+/// Loops of one work-item over its elements, in vectors. What all elements of a line read is loaded before them.
+std::string loops_text(const Target& t, Kernel& k, const Pass& pass, const std::string& group) {
+  constexpr size_t short_code = 12;
+  constexpr int64_t vector = 16;
+  const Loops& l = *pass.loops;
+  const int64_t line = pass.dims.back(), outer = pass.outer();
+  std::vector<std::vector<std::string>> names(pass.in.size());
+  std::string scalars, of_line;
+  for (size_t i = 0; i < pass.in.size(); ++i) {
+    const StridedOperand& s = pass.in[i];
+    if (s.strides.back() != 0) continue;
+    names[i] = {fmt::format("a{}", i)};
+    (s.strides == Shape(s.strides.size()) ? scalars : of_line) += fmt::format(
+        "  {} a{} = {}({});\n", register_type(s.element), i, k.params[pass.from[i]].name, base_of(s.strides, s.offset));
+  }
+  std::string text = fmt::format("  idx group = {};\n", group) + scalars;
+  std::string from = "0", to = std::to_string(line);
+  if (l.pieces > 1) {
+    text += fmt::format("  idx first = group % {0} * {1}, end = first + {1} < {2} ? first + {1} : {2};\n", l.pieces,
+                        l.length, line);
+    from = "first", to = "end";
+  }
+  if (outer > 1) {
+    text += fmt::format("  idx line = group / {} * {}, lines = line + {} < {} ? line + {} : {};\n", l.pieces, l.rows,
+                        l.rows, outer, l.rows, outer);
+    text += "  for (; line < lines; ++line) {\n";
+  }
+  if (pass.dims.size() > 1) text += outer > 1 ? "  idx rest = line;\n" : "  idx rest = 0;\n";
+  for (size_t d = pass.dims.size() - 1; d-- > 0;)
+    text += d == 0 ? "  idx c0 = rest;\n"
+                   : fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, pass.dims[d]);
+  const bool two = pass.code.size() <= short_code && line >= 2 * vector;
+  text += of_line + fill(t.language->vector_loop, {{"lanes", std::to_string(vector)}, {"vectors", two ? "2" : "1"}});
+  text += fmt::format("  for (idx x = {}; x < {}; ++x) {{\n{}  }}\n", from, to, lanes_text(t, k, pass, 1, names));
+  return outer > 1 ? text + "  }\n" : text;
+}
+
 /// The text of a pass. If lanes do not divide a 1-D tensor, its last elements are processed individually.
 std::string pass_text(const Target& t, Kernel& k, const Pass& pass, const std::string& group) {
+  if (pass.loops) return loops_text(t, k, pass, group);
   int64_t line = pass.dims.back(), lanes = pass.walk.lanes;
   std::string head = pass.walk.text(group);
   if (line % lanes == 0) return head + lanes_text(t, k, pass, lanes);
@@ -159,8 +210,32 @@ int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
   return 1;
 }
 
-/// Merges the dimensions of a pass, records its largest index, and sets its iteration space.
-void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
+/// Whether a work-item loops over many elements of the pass: compilers that vectorize over work-items otherwise load a
+/// scalar once per element, and mask all elements.
+bool can_loop(const Target& t, const Kernel& k, const Pass& pass) {
+  constexpr int64_t short_line = 32;
+  return t.cpu_like && !k.exact && !t.language->vector_loop.empty() &&
+         (pass.dims.size() == 1 || pass.dims.back() >= short_line);
+}
+
+/// Loops of a few thousand elements, fewer if there are too few for all compute units.
+Loops loops_of(const Target& t, const Pass& pass) {
+  constexpr int64_t most = 8192, least = 1024, shares = 16, unit = 64;
+  const int64_t line = pass.dims.back(), all = num_elements(pass.dims);
+  const int64_t want = std::clamp(ceil_div(all, shares * t.compute_units), least, most);
+  Loops l;
+  if (line > want) {
+    l.length = align_up(ceil_div(line, ceil_div(line, want)), unit);
+    l.pieces = ceil_div(line, l.length);
+  } else {
+    l.rows = want / line;
+    l.length = line;
+  }
+  return l;
+}
+
+/// Merges the dimensions of a pass, and records its largest index.
+void prepare(Kernel& k, Pass& pass) {
   Shape dense = strides_of(pass.dims);
   std::vector<Shape*> strides = {&dense};
   for (StridedOperand& x : pass.in) strides.push_back(&x.strides);
@@ -168,7 +243,14 @@ void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
   k.elements = std::max(k.elements, static_cast<uint64_t>(num_elements(pass.dims)));
   for (const StridedOperand& x : pass.in)
     k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
-  pass.walk = iteration_space(t, k, pass.dims, lanes_of(t, k, pass), local);
+}
+
+/// Divides prepared passes among groups: of `local` work-items, or of as many as suit the pass if it is 0.
+void divide(const Target& t, Kernel& k, std::span<Pass> passes, int64_t local) {
+  if (std::ranges::all_of(passes, [&](const Pass& pass) { return can_loop(t, k, pass); }))
+    for (Pass& pass : passes) pass.loops = loops_of(t, pass);
+  else
+    for (Pass& pass : passes) pass.walk = iteration_space(t, k, pass.dims, lanes_of(t, k, pass), local);
 }
 
 /// The launch of one pass, or of a batch of passes.
@@ -181,19 +263,23 @@ Launch launch(const Target& t, Kernel k, std::vector<Pass> all, bool batch, std:
   constexpr int64_t corrections = 8;
   int64_t rounds = 0;
   for (const Pass& pass : all) {
-    groups += pass.walk.groups;
+    groups += pass.groups();
+    if (pass.loops) rounds = std::max(rounds, pass.loops->rows * (pass.loops->length + 2) + 1);
     int64_t each = k.exact ? corrections * std::ranges::count_if(pass.code, loops) : 0;
     if (pass.walk.lanes > 1 || each > 0) rounds = std::max(rounds, pass.walk.lanes * (each + 1) + 1);
   }
   if (rounds > 0) k.rounds = std::to_string(rounds);
-  for (const Pass& pass : all) k.work = std::max(k.work, static_cast<double>(k.exact ? rounds : pass.walk.lanes));
+  for (const Pass& pass : all)
+    k.work = std::max(k.work, static_cast<double>(k.exact      ? rounds
+                                                  : pass.loops ? pass.loops->rows * pass.loops->length
+                                                               : pass.walk.lanes));
   k.write_body = [passes = std::move(all), batch](const Target& target, Kernel& kernel) {
     if (!batch) return pass_text(target, kernel, passes[0], "GROUP");
     std::string body;
     uint64_t end = 0;
     for (const Pass& pass : passes) {
       std::string text = pass_text(target, kernel, pass, fmt::format("(GROUP - {})", end));
-      end += pass.walk.groups;
+      end += pass.groups();
       body += fmt::format("  if (GROUP < {}) {{\n{}  return;\n  }}\n", end, text);
     }
     return body;
@@ -221,7 +307,8 @@ LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const 
   // The "v" distinguishes in1v4(i), four elements of in1v, from in14v(i).
   for (size_t i = 0; i < pass.in.size(); ++i) add(fmt::format("in{}v", i), pass.in[i].element, false, pass.from);
   for (size_t i = 0; i < out.size(); ++i) add(fmt::format("out{}v", i), out[i], true, pass.to);
-  prepare(t, k, pass, 0);
+  prepare(k, pass);
+  divide(t, k, std::span(&pass, 1), 0);
   return {{launch(t, std::move(k), {pass}, false, std::move(buffers))}, {}};
 }
 
@@ -261,10 +348,11 @@ LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, 
       pass.from.push_back(param(item.from[i], item.in[i].dtype, false));
     }
     for (size_t o = 0; o < item.to.size(); ++o) pass.to.push_back(param(item.to[o], own ? item.out[o] : out[o], true));
-    prepare(t, k, pass, std::min<int64_t>(t.max_local, 256));
+    prepare(k, pass);
     passes.push_back(std::move(pass));
   }
   if (passes.empty()) return {};
+  divide(t, k, passes, std::min<int64_t>(t.max_local, 256));
   return {{launch(t, std::move(k), std::move(passes), true, std::move(buffers))}, {}};
 }
 

@@ -14,7 +14,8 @@ namespace {
 struct Panels {
   int64_t m, n, rows, blocks, panels;
   bool swapped;
-  /// Packs the rows too, because with large strides along k they would evict each other from the cache.
+  /// Packs the rows too, because with large strides along k they would evict each other from the cache; not for one or
+  /// two panels, which read them as seldom as the packing does.
   bool both = false;
   double cost = 0;  ///< estimated nanoseconds
 };
@@ -25,7 +26,7 @@ Panels plan(int64_t m, int64_t n, int64_t k, bool turned, int64_t packed_matrice
             int64_t batches, int64_t wide, bool swapped) {
   Panels p{m, n, 0, ceil_div(m, most_rows), ceil_div(n, wide), swapped};
   p.rows = ceil_div(m, p.blocks);
-  p.both = turned && k >= 384;
+  p.both = turned && k >= 384 && p.panels > 2;
   double rows = static_cast<double>(p.blocks * p.rows), columns = static_cast<double>(p.panels * wide),
          depth = static_cast<double>(k);
   p.cost = static_cast<double>(batches) * rows * columns * (depth * 0.008 + (swapped ? 0.6 : 0.2)) +

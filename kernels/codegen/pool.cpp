@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/codegen/kernel.h"
 
@@ -40,10 +41,32 @@ LaunchList launch(const Target& t, Kernel k, int64_t total, std::vector<int> buf
   return {{dispatch_items(t, std::move(k), total, std::move(buffers))}, {}};
 }
 
-Kernel windows(const Pool& p) {
+/// The launch of a kernel whose work-items loop over lines of results.
+LaunchList launch_lines(const Target& t, Kernel k, const Pool& p, std::vector<int> buffers) {
+  constexpr int64_t most = 4096, shares = 16;  // results of a work-item; work-items per compute unit
+  const int64_t count = p.planes * p.h.count;
+  const int64_t lines =
+      std::max<int64_t>(1, std::min(most / p.w.count, count / (shares * std::max<int64_t>(1, t.compute_units))));
+  k.set("COUNT", count);
+  k.set("LINES", lines);
+  k.work = static_cast<double>(lines * p.w.count * p.h.kernel * p.w.kernel) / 4;  // vectors
+  return {{dispatch(t, std::move(k), static_cast<uint64_t>(ceil_div(count, lines)), std::move(buffers))}, {}};
+}
+
+/// Whether all taps of all windows lie inside the image.
+bool inside(const WindowAxis& a) {
+  return a.padding == 0 && (a.count - 1) * a.stride + (a.kernel - 1) * a.dilation < a.size;
+}
+
+/// Whether work-items loop over the lines of windows of so many taps, which the loop writes out.
+bool in_lines(const Target& t, const Pool& p) { return loops_over(t, p.w.count) && p.h.kernel * p.w.kernel <= 16; }
+
+Kernel windows(const Target& t, const Pool& p) {
   int64_t taps = p.h.kernel * p.w.kernel;
-  Kernel k = pool_kernel("pool", p, taps);
+  const bool lines = in_lines(t, p) && inside(p.h) && inside(p.w);
+  Kernel k = pool_kernel(lines ? "pool_lines" : "pool", p, taps);
   k.set("TAPS", taps);
+  if (lines) return k;
   k.set("UNROLL", unrolled(taps));
   // Omits conditions that hold for all windows of the shape.
   std::string inside;
@@ -58,6 +81,12 @@ Kernel windows(const Pool& p) {
   require(last(p.w) >= p.w.size, "w < W");
   k.set("INSIDE", inside.empty() ? "true" : inside);
   return k;
+}
+
+/// The launch of such a kernel.
+LaunchList launch_windows(const Target& t, Kernel k, const Pool& p, std::vector<int> buffers) {
+  if (k.takes("LINES")) return launch_lines(t, std::move(k), p, std::move(buffers));
+  return launch(t, std::move(k), results(p), std::move(buffers));
 }
 
 /// Expression of the number of taps of the window at `o` inside the image.
@@ -82,9 +111,9 @@ Kernel pixel_windows(const Pool& p) {
   return k;
 }
 
-Kernel window_pixels(const Pool& p) {
+Kernel window_pixels(const Pool& p, bool lines) {
   int64_t taps = p.h.kernel * p.w.kernel;
-  Kernel k = pool_kernel("pool_dx_apart", p, taps);
+  Kernel k = pool_kernel(lines ? "pool_dx_lines" : "pool_dx_apart", p, taps);
   k.set("TAPS", taps);
   return k;
 }
@@ -99,12 +128,14 @@ LaunchList gradient(const Target& t, const Pool& p, bool index, const std::strin
   int64_t total = p.planes * p.h.size * p.w.size;
   if (total == 0) return {};
   bool apart = covers_once(p.h) && covers_once(p.w) && p.h.kernel * p.w.kernel <= 16;
-  Kernel k = apart ? window_pixels(p) : pixel_windows(p);
+  const bool lines = apart && in_lines(t, p);
+  Kernel k = apart ? window_pixels(p, lines) : pixel_windows(p);
   k.set("SHARE(v,named,tap,oh,ow)", share);
   k.set("INDEX(at)", index ? "index(at)" : "0");
   if (!index) erase_param(k, "index");
   std::vector<int> buffers = {0, 1};
   if (index) buffers.push_back(2);
+  if (lines) return launch_lines(t, std::move(k), p, std::move(buffers));
   return launch(t, std::move(k), apart ? results(p) : total, std::move(buffers));
 }
 
@@ -112,7 +143,7 @@ LaunchList gradient(const Target& t, const Pool& p, bool index, const std::strin
 
 LaunchList max_pool(const Target& t, const Pool& p, bool y, bool index) {
   if (results(p) == 0 || !(y || index)) return {};
-  Kernel k = windows(p);
+  Kernel k = windows(t, p);
   k.set("START", "float best = 0.0f; int tap_ = -1");
   k.set("TAKE(v,tap)",
         "bool better = inside && (tap_ < 0 || v > best || (NAN_OF(v) && !NAN_OF(best))); best = better ? v : best; "
@@ -127,7 +158,7 @@ LaunchList max_pool(const Target& t, const Pool& p, bool y, bool index) {
     buffers.push_back(y ? 2 : 1);
   else
     erase_param(k, "index");
-  return launch(t, std::move(k), results(p), std::move(buffers));
+  return launch_windows(t, std::move(k), p, std::move(buffers));
 }
 
 LaunchList max_pool_dx(const Target& t, const Pool& p) {
@@ -136,12 +167,12 @@ LaunchList max_pool_dx(const Target& t, const Pool& p) {
 
 LaunchList avg_pool(const Target& t, const Pool& p, bool whole) {
   if (results(p) == 0) return {};
-  Kernel k = windows(p);
+  Kernel k = windows(t, p);
   erase_param(k, "index");
   k.set("START", "float sum = 0.0f; int n = 0");
   k.set("TAKE(v,tap)", "sum += inside ? v : 0.0f; n += inside ? 1 : 0");
   k.set("FINISH", fmt::format("y_set(e, sum / F32({}))", whole ? std::to_string(p.h.kernel * p.w.kernel) : "n"));
-  return launch(t, std::move(k), results(p), {0, 1});
+  return launch_windows(t, std::move(k), p, {0, 1});
 }
 
 LaunchList avg_pool_dx(const Target& t, const Pool& p, bool whole) {

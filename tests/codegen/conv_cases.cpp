@@ -105,6 +105,9 @@ std::vector<Case> conv_cases() {
   add(2, 4, 6, 2, axis(8, 3, 2, 1, 2), axis(13, 2, 3, 0, 1));     // strides, dilation, groups
   add(2, 6, 6, 6, axis(6, 3, 1, 1, 1), axis(6, 3, 1, 1, 1));      // one channel per group
   add(3, 20, 9, 1, axis(5, 1, 1, 0, 1), axis(7, 1, 1, 0, 1));     // products of pixels
+  add(3, 20, 40, 1, axis(6, 1, 1, 0, 1), axis(4, 1, 1, 0, 1));    // blocks of several short lines
+  add(3, 6, 40, 1, axis(4, 3, 1, 1, 1), axis(4, 3, 1, 1, 1));
+  add(2, 6, 40, 1, axis(3, 3, 1, 1, 1), axis(19, 3, 1, 1, 1));  // blocks of a line that do not divide it
   add(2, 4, 5, 1, axis(6, 1, 2, 0, 1), axis(6, 1, 2, 0, 1));
   add(1, 2, 3, 1, axis(9, 2, 1, 3, 3), axis(8, 3, 1, 4, 2));  // more padding than reach
   add(1, 3, 18, 1, axis(12, 5, 3, 2, 1), axis(11, 5, 2, 2, 1));
