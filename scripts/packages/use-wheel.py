@@ -29,7 +29,9 @@ def with_pytorch(x, y):
 
 rng = np.random.default_rng(0)
 inputs = rng.normal(size=(2048, 64)).astype(np.float32)
-classes = (inputs @ rng.normal(size=(64, 10))).argmax(1)
+weights = rng.normal(size=(64, 10))
+# Not `@`: the OpenBLAS that comes with NumPy 2.5.5 returns wrong products under qemu-user 7.2 (docs/PLATFORMS.md, Python wheels).
+classes = (inputs[:, :, None] * weights).sum(axis=1).argmax(1)
 reached = (with_pytorch if sys.argv[1:] == ["torch"] else on_arrays)(inputs, classes)
 print(f"accuracy {reached:.3f}")
 assert reached > 0.9
