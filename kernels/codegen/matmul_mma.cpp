@@ -52,7 +52,7 @@ LaunchList matmul_mma(const Target& t, const Matmul& p) {
   auto groups_of = [&](int64_t tile) { return num_elements(p.batch) * ceil_div(p.m, tile) * ceil_div(p.n, tile); };
   // Large tiles read less, but small ones are more, and occupy more units.
   const int64_t tile = groups_of(128) >= t.compute_units ? 128 : 64, groups = groups_of(tile);
-  const Parts parts = parts_of(t, p, groups, 2 * t.compute_units);
+  const Parts parts = parts_of(t, p, groups, 2 * int64_t{t.compute_units});
   const Element e = element_of(p.dtype);
   Kernel k = portable("matmul_mma", {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}, {"S", sums_as(p)}});
   k.local[0] = static_cast<uint32_t>(2 * tile);
@@ -73,10 +73,8 @@ LaunchList matmul_mma(const Target& t, const Matmul& p) {
   k.set("TB", p.tb ? "true" : "false");
   set_tile(k, "a", p.ta ? step : tile, p.ta ? tile : step, p.ta ? p.m : p.k, p.a_batch);
   set_tile(k, "b", p.tb ? tile : step, p.tb ? step : tile, p.tb ? p.k : p.n, p.b_batch);
-  k.set("Y_PAIR(e,v,w,i,j)",
-        parts.count == 1 && p.n % 2 == 0
-            ? "y_word_set((e) >> 1, PACK(EPILOGUE(v, i, j), EPILOGUE(w, i, (j) + 1)))"
-            : "{ y_set(e, EPILOGUE(v, i, j)); if ((j) + 1 < N) y_set((e) + 1, EPILOGUE(w, i, (j) + 1)); }");
+  k.set("Y_PAIR(at,x,z)", parts.count == 1 && p.n % 2 == 0 ? "y_word_set((at) >> 1, PACK(x, z))"
+                                                           : "{ y_set(at, x); y_set((at) + 1, z); }");
   set_sums(k, p, parts.count == 1);
   LaunchList list;
   launch_product(t, list, p, std::move(k), parts, {0, 1}, groups, false);

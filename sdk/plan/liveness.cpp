@@ -52,10 +52,10 @@ std::vector<bool> home_states(const Program& p) {
   std::vector<uint32_t> root(p.values.size());      // the value that it is a reshape of, or itself
   std::vector<int64_t> alias(p.values.size(), -1);  // the last node that reads a reshape of the value
   for (uint32_t v = 0; v < root.size(); ++v) root[v] = v;
-  for (uint32_t k = 0; k < p.nodes.size(); ++k)
-    for (uint32_t v : p.nodes[k].results) {
+  for (const Node& n : p.nodes)
+    for (uint32_t v : n.results) {
       if (v == TUTTI_NONE || reshape[v] == TUTTI_NONE) continue;
-      root[v] = root[p.nodes[k].inputs[0]];
+      root[v] = root[n.inputs[0]];
       if (last[v] != TUTTI_NONE) alias[root[v]] = std::max<int64_t>(alias[root[v]], last[v]);
     }
   std::vector<bool> out = in_place_states(p);

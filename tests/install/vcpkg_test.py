@@ -98,9 +98,10 @@ class Port(unittest.TestCase):
         options = dict(re.findall(r"-D(\w+)=(\w+)", self.printed))
         known = set(re.findall(r"(?m)^(TUTTI_\w+):", (BUILD / "CMakeCache.txt").read_text()))
         self.assertLessEqual({o for o in options if o.startswith("TUTTI_")}, known)
-        self.assertEqual((options["TUTTI_PLUGIN_CPU"], options["TUTTI_PLUGIN_OPENCL"]), ("ON", "OFF"))
-        own = {"TUTTI_PLUGIN_" + p.parent.name.upper() for p in (ROOT / "plugins").glob("*/*.json")}
-        own = (own | {"TUTTI_PLUGIN_MPI"}) & known
+        plugin = "TUTTI_PLUGIN_{}".format
+        self.assertEqual((options[plugin("CPU")], options[plugin("OPENCL")]), ("ON", "OFF"))
+        own = {plugin(p.parent.name.upper()) for p in (ROOT / "plugins").glob("*/*.json")}
+        own = (own | {plugin("MPI")}) & known
         self.assertLessEqual(own, set(options))  # a new plugin is a feature or off, not found by chance
 
     def test_programs_link_what_it_lays_down(self):

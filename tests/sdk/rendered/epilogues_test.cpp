@@ -3,20 +3,14 @@
 
 #include <algorithm>
 
-#include "sdk/rendered/cache.h"
-#include "sdk/rendered/plan.h"
-#include "tests/sdk/raw_program.h"
 #include "tests/sdk/rendered/cpu.h"
+#include "tests/sdk/rendered/plans.h"
 
 namespace tutti::sdk {
 namespace {
 
+using test::plan;
 using test::RawProgram;
-
-RenderedPlan plan(const RawProgram& raw, Traits traits = {}) {
-  RenderCache cache(traits);
-  return plan_rendered(Program::parse(raw.raw()), traits, cache, nullptr);
-}
 
 std::vector<std::string> states_of(const RenderedPlan& p, const PlannedLaunch& l) {
   std::vector<std::string> names;

@@ -4,20 +4,14 @@
 #include <algorithm>
 #include <set>
 
-#include "sdk/rendered/cache.h"
-#include "sdk/rendered/plan.h"
-#include "tests/sdk/raw_program.h"
 #include "tests/sdk/rendered/cpu.h"
+#include "tests/sdk/rendered/plans.h"
 
 namespace tutti::sdk {
 namespace {
 
+using test::plan;
 using test::RawProgram;
-
-RenderedPlan plan(const RawProgram& raw, Traits traits = {}) {
-  RenderCache cache(traits);
-  return plan_rendered(Program::parse(raw.raw()), traits, cache, nullptr);
-}
 
 int64_t copies(const RenderedPlan& p) {
   return std::ranges::count_if(p.launches, [](const PlannedLaunch& l) { return l.copy; });
