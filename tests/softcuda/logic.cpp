@@ -105,7 +105,9 @@ void add_logic(Opcodes& table) {
   add_float_moves<double>(table, "f64");
   table["mov.pred"] = make_unary<bool, bool, itself>();
   table["not.pred"] = make_unary<bool, bool, untrue>();
-  name(table, make_unary<uint64_t, uint64_t, itself>(), {"cvta.to.global.u64", "cvta.global.u64"});
+  // Addresses of all spaces lie in windows of one range.
+  name(table, make_unary<uint64_t, uint64_t, itself>(),
+       {"cvta.to.global.u64", "cvta.global.u64", "cvta.to.local.u64", "cvta.local.u64"});
   for (Type t : {Type::b32, Type::b64})
     table[is_wide(t) ? "bfi.b64" : "bfi.b32"] = {is_wide(t) ? bit_field_insert<uint64_t> : bit_field_insert<uint32_t>,
                                                  {t, t, t, Type::u32, Type::u32}};
