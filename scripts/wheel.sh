@@ -132,7 +132,7 @@ try_wheel() {  # RELEASE:PYTHON
 
 if [ $builds = yes ]; then
   [ ${#pythons[@]} -gt 0 ] || find_pythons
-  [ "$platform" = x86_64 ] || "prepare_$platform"
+  [ "$platform" = x86_64 ] || prepare_aarch64
   SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CMakeLists.txt)}
   export SOURCE_DATE_EPOCH
   for python in "${pythons[@]}"; do build_wheel "$python"; done

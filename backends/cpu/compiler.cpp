@@ -119,7 +119,7 @@ class Compiler : sdk::Schedule {
     structured(k, choice);
   }
 
-  bool fuses(uint32_t k) override {
+  bool fuses(uint32_t k) const override {
     const Choice& choice = choices_.of({p_, k, threads_});
     return choice.entry && choice.entry->can.elementwise;
   }

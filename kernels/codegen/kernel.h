@@ -167,7 +167,7 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
 Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
 
 /// Whether together() takes both: kernels of equally large groups, or that ask for the number of a work-item alone; of
-/// equal exactness, without functions of their own, and with little shared memory.
+/// equal exactness, with no function but an activation, and with little shared memory or the same text.
 bool can_be_one(const Kernel& a, const Kernel& b);
 
 /// One launch for several whose results no other of them reads. Its buffers are those of all, in order.

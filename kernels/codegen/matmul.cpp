@@ -100,7 +100,15 @@ void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel 
   list.launches.push_back(dispatch_items(t, std::move(f), r.total + r.sums, std::move(buffers)));
 }
 
+int64_t sums_of(const Matmul& p) { return p.sum_a ? p.m : p.sum_b ? p.n : 0; }
+
 Element sums_as(const Matmul& p) { return p.sum_f32 ? Element::f32 : element_of(p.dtype); }
+
+std::string store_sum(const Matmul& p, const std::string& at, bool whole) {
+  const Element e = element_of(p.dtype);
+  return whole ? fmt::format("sums_set({}, {})", at, decode(e, encode(e, "(v)")))
+               : fmt::format("y_set(to + IDX(M) * N + ({}), v)", at);
+}
 
 void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
                     std::vector<int> first, int64_t groups, bool turned) {
@@ -115,7 +123,7 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
   r.activation = p.activation;
   r.others = p.others;
   r.keep = p.keep;
-  r.sums = p.sum_a ? p.m : p.sum_b ? p.n : 0;
+  r.sums = sums_of(p);
   r.sums_as = sums_as(p);
   launch_results(t, list, r, std::move(k), std::move(first), groups * parts.count);
 }
@@ -126,14 +134,11 @@ bool runs_tiles(const Target& t) { return !t.cpu_like && t.max_local >= 256 && t
 
 /// Lets the groups at the left or upper edge of y sum the operand whose tiles they read. `whole`: k has one part.
 void set_sums(Kernel& k, const Matmul& p, bool whole) {
-  k.set("SUMMED", p.sum_a ? p.m : p.sum_b ? p.n : 0);
-  if (!p.sum_a && !p.sum_b) return;
-  const std::string at = p.sum_a ? "row + me" : "column + me";
+  k.set("SUMMED", sums_of(p));
+  if (sums_of(p) == 0) return;
   k.set("ADDS", p.sum_a ? "column == 0 && me < 64 && row + me < M" : "row == 0 && me < 64 && column + me < N");
   k.set("SUM_OF(k)", fmt::format("tile_{}[(k) * 68 + me]", p.sum_a ? "a" : "b"));
-  const Element e = element_of(p.dtype);
-  k.set("STORE_SUM(v)", whole ? fmt::format("sums_set({}, {})", at, decode(e, encode(e, "(v)")))
-                              : fmt::format("y_set(to + IDX(M) * N + {}, v)", at));
+  k.set("STORE_SUM(v)", store_sum(p, p.sum_a ? "row + me" : "column + me", whole));
 }
 
 }  // namespace
@@ -149,14 +154,14 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   if (total == 0) return list;
   if (std::max({p.m, p.n, p.k}) > 0x7fffff00)
     throw Error(Code::declined, "matrix dimensions of 2^31 or more are not supported");
+  const bool tiled = runs_tiles(t);
+  if (sums_of(p) > 0 && (!tiled || batches != 1 || p.bias || p.relu || !p.activation.empty()))
+    throw Error(Code::declined, "sums of an operand need a GPU's kernel, and no batch, bias or activation");
   if (fits_mma(t, p)) return matmul_mma(t, p);
   if (t.cpu_like && p.activation.empty() && p.m * p.n >= 64 && p.k >= 4) {
     if (t.language->float16()) return matmul_panels(t, p);
     if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);
   }
-  const bool tiled = runs_tiles(t), sums = p.sum_a || p.sum_b;
-  if (sums && (!tiled || batches != 1 || p.bias || p.relu || !p.activation.empty()))
-    throw Error(Code::declined, "sums of an operand need a GPU's kernel, and no batch, bias or activation");
   int64_t rows = ceil_div(p.m, 64), columns = ceil_div(p.n, 64);
   int64_t groups = tiled ? batches * rows * columns : ceil_div(total, 64);
   Parts parts = parts_of(t, p, groups, tiled ? 4 * t.compute_units : 1, tiled ? tile_rounds : 16);

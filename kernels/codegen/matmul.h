@@ -45,8 +45,11 @@ std::string batch_base(const Shape& dims, const Shape& steps, const Write& n);
 /// Index of an operand's last element + 1.
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 
-/// The dtype of p's sums of an operand, as they are stored.
+/// The number of p's sums of an operand, and their dtype as they are stored.
+int64_t sums_of(const Matmul& p);
 Element sums_as(const Matmul& p);
+/// The statement that stores the sum v with the index `at`: in `sums`, or behind the results of a part of k.
+std::string store_sum(const Matmul& p, const std::string& at, bool whole);
 
 /// The kernel on tensor cores, and whether the target and the shape have it.
 LaunchList matmul_mma(const Target& t, const Matmul& p);

@@ -32,13 +32,11 @@ void set_tile(Kernel& k, const char* name, int64_t rows, int64_t columns, int64_
 
 /// Lets the groups at the left or upper edge of y sum the operand. `whole`: k has one part.
 void set_sums(Kernel& k, const Matmul& p, bool whole) {
-  k.set("SUMMED", p.sum_a ? p.m : p.sum_b ? p.n : 0);
-  if (!p.sum_a && !p.sum_b) return;
+  k.set("SUMMED", sums_of(p));
+  if (sums_of(p) == 0) return;
   k.set("ADDS_A", p.sum_a ? "column == 0" : "false");
   k.set("ADDS_B", p.sum_b ? "row == 0" : "false");
-  const Element e = element_of(p.dtype);
-  k.set("STORE_SUM(i,v)",
-        whole ? fmt::format("sums_set(i, {})", decode(e, encode(e, "(v)"))) : "y_set(to + IDX(M) * N + (i), v)");
+  k.set("STORE_SUM(i,v)", store_sum(p, "i", whole));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class Schedule {
   /// Plans the copy of a whole region.
   virtual void copy(const TensorType& type, const std::string& name, uint32_t from, uint32_t to) = 0;
   /// Whether the backend's elementwise passes support the node.
-  virtual bool fuses(uint32_t k) = 0;
+  virtual bool fuses(uint32_t k) const = 0;
   /// A region with the value in row-major order.
   virtual uint32_t row_major(uint32_t v) { return held_[v].front(); }
   /// Records that the value is in this region too; row-major unless the backend overrides it.

@@ -77,7 +77,7 @@ bool Planner::activates(uint32_t k, const Shape& shape) const {
   const Node& n = p_.nodes[k];
   return !done_[k] && n.elementwise() && n.results.size() == 1 && n.results[0] != TUTTI_NONE && n.version == 1 &&
          n.flags == 0 && n.unknown.empty() && batch_end_[k] == k + 1 && p_.type(n.results[0]).shape == shape &&
-         is_elementwise(k);
+         fuses(k);
 }
 
 std::vector<uint32_t> Planner::activation_to(uint32_t last, uint32_t before) const {

@@ -26,7 +26,7 @@ constexpr uint32_t look_ahead = 512;  // nodes behind a pass that may join its l
 
 }  // namespace
 
-bool Planner::is_elementwise(uint32_t k) const {
+bool Planner::fuses(uint32_t k) const {
   const RenderChoice& choice = cache_.choice(p_, k);
   return choice.entry && choice.entry->can.elementwise;
 }

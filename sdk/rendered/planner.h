@@ -112,8 +112,7 @@ class Planner : Schedule {
   std::vector<codegen::Operand> operands(const Fusion& f) const;
 
   // ---- elementwise passes: passes.cpp
-  bool fuses(uint32_t k) override { return is_elementwise(k); }
-  bool is_elementwise(uint32_t k) const;
+  bool fuses(uint32_t k) const override;
   void elementwise(uint32_t k, const char* entry);
   Fusion fused(std::span<const uint32_t> nodes) const;
   /// Whether it is a cast of a state that may run early: no pass of its shape reads it, and it is read again later (by

@@ -135,5 +135,22 @@ TEST(KernelText, ALaunchIsSplitOverDimensions) {
   EXPECT_GE(uint64_t{d.groups[0]} * d.groups[1] * d.groups[2], 200000u);
 }
 
+TEST(Products, WithTheSumOfAnOperandTakeNeitherBiasNorBatch) {
+  Target gpu;
+  gpu.language = &Language::cuda_c();
+  gpu.local_bytes = 49152;
+  for (bool tensor_cores : {false, true}) {
+    gpu.tensor_cores = tensor_cores;
+    Matmul p{DType::bf16, 64, 64, 64};
+    p.sum_a = true;
+    EXPECT_EQ(matmul(gpu, p).launches[0].name, tensor_cores ? "matmul_mma" : "matmul_tile");
+    p.bias = true;
+    EXPECT_EQ(test::error_from([&] { matmul(gpu, p); }).code, Code::declined);
+    p.bias = false;
+    p.batch = {2}, p.a_batch = p.b_batch = {4096};
+    EXPECT_EQ(test::error_from([&] { matmul(gpu, p); }).code, Code::declined);
+  }
+}
+
 }  // namespace
 }  // namespace tutti::codegen
