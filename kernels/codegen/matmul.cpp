@@ -110,6 +110,14 @@ std::string store_sum(const Matmul& p, const std::string& at, bool whole) {
                : fmt::format("y_set(to + IDX(M) * N + ({}), v)", at);
 }
 
+std::string store_pair(const Matmul& p, bool whole) {
+  return whole && p.n % 2 == 0 ? "y_word_set((at) >> 1, PACK(x, z))" : "{ y_set(at, x); y_set((at) + 1, z); }";
+}
+
+bool begins_at_multiples(int64_t unit, int64_t pitch, const Shape& batches) {
+  return pitch % unit == 0 && std::ranges::all_of(batches, [&](int64_t n) { return n % unit == 0; });
+}
+
 void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
                     std::vector<int> first, int64_t groups, bool turned) {
   int64_t batches = num_elements(p.batch);
@@ -158,6 +166,7 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   if (sums_of(p) > 0 && (!tiled || batches != 1 || p.bias || p.relu || !p.activation.empty()))
     throw Error(Code::declined, "sums of an operand need a GPU's kernel, and no batch, bias or activation");
   if (fits_mma(t, p)) return matmul_mma(t, p);
+  if (fits_coop(t, p)) return matmul_coop(t, p);
   if (t.cpu_like && p.activation.empty() && p.m * p.n >= 64 && p.k >= 4) {
     if (t.language->float16()) return matmul_panels(t, p);
     if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);

@@ -17,7 +17,6 @@ void set_tile(Kernel& k, const char* name, int64_t rows, int64_t columns, int64_
   const std::string upper = name == std::string_view("a") ? "A" : "B";
   k.set(upper + "_ROWS", rows);
   k.set(upper + "_CHUNKS", columns / 8);
-  const bool aligned = pitch % 8 == 0 && std::ranges::all_of(batches, [](int64_t n) { return n % 8 == 0; });
   std::string words;
   for (int n = 0; n < 8; ++n)
     words += fmt::format("{}(inside) && (left) > {} ? {}((at) + {}) : 0.0f{}",
@@ -26,8 +25,8 @@ void set_tile(Kernel& k, const char* name, int64_t rows, int64_t columns, int64_
                                : "PACK(",
                          n, name, n, n % 2 ? ")" : "");
   k.set(upper + "_COPY(tile,to,at,inside,left)",
-        aligned ? fmt::format("COPY16(tile, to, {}, at, (inside) && (left) > 0)", name)
-                : fmt::format("tile[to] = UINT4({})", words));
+        begins_at_multiples(8, pitch, batches) ? fmt::format("COPY16(tile, to, {}, at, (inside) && (left) > 0)", name)
+                                               : fmt::format("tile[to] = UINT4({})", words));
 }
 
 /// Lets the groups at the left or upper edge of y sum the operand. `whole`: k has one part.
@@ -71,8 +70,7 @@ LaunchList matmul_mma(const Target& t, const Matmul& p) {
   k.set("TB", p.tb ? "true" : "false");
   set_tile(k, "a", p.ta ? step : tile, p.ta ? tile : step, p.ta ? p.m : p.k, p.a_batch);
   set_tile(k, "b", p.tb ? tile : step, p.tb ? step : tile, p.tb ? p.k : p.n, p.b_batch);
-  k.set("Y_PAIR(at,x,z)", parts.count == 1 && p.n % 2 == 0 ? "y_word_set((at) >> 1, PACK(x, z))"
-                                                           : "{ y_set(at, x); y_set((at) + 1, z); }");
+  k.set("Y_PAIR(at,x,z)", store_pair(p, parts.count == 1));
   set_sums(k, p, parts.count == 1);
   LaunchList list;
   launch_product(t, list, p, std::move(k), parts, {0, 1}, groups, false);
