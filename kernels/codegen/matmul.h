@@ -42,6 +42,10 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
 
 /// Offset of a batch's matrix: splits the batch index g into coordinates of `dims`.
 std::string batch_base(const Shape& dims, const Shape& steps, const Write& n);
+/// Sets a product's sizes and where its operands begin.
+void set_operands(Kernel& k, const Matmul& p);
+/// The same and the tiles of a kernel whose groups have `tile` x `tile` results.
+void set_tiles(Kernel& k, const Matmul& p, int64_t tile);
 /// Index of an operand's last element + 1.
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 

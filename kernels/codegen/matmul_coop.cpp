@@ -42,7 +42,6 @@ void set_tile(Kernel& k, const std::string& name, bool along, bool by_rows, int6
 
 /// Lets the groups at the left or upper edge of y sum the operand. `whole`: k has one part.
 void set_sums(Kernel& k, const Matmul& p, bool whole) {
-  k.set("SUMMED", sums_of(p));
   if (sums_of(p) == 0) return;
   k.set("ADDS", p.sum_a ? "column == 0" : "row == 0");
   k.set("ADDS_FROM", p.sum_a ? "row" : "column");
@@ -63,8 +62,7 @@ bool fits_coop(const Target& t, const Matmul& p) {
 
 LaunchList matmul_coop(const Target& t, const Matmul& p) {
   const CooperativeShape shape = shape_for(t);
-  const int64_t columns = ceil_div(p.n, tile), tiles = ceil_div(p.m, tile) * columns;
-  const int64_t groups = num_elements(p.batch) * tiles;
+  const int64_t groups = num_elements(p.batch) * ceil_div(p.m, tile) * ceil_div(p.n, tile);
   const Parts parts = parts_of(t, p, groups, 4 * int64_t{t.compute_units}, rounds);
   const Element e = element_of(p.dtype);
   Kernel k = portable("matmul_coop",
@@ -72,18 +70,10 @@ LaunchList matmul_coop(const Target& t, const Matmul& p) {
   k.local[0] = teams * t.subgroup;
   k.words = fill(t.language->cooperative,
                  {{"m", std::to_string(shape.m)}, {"n", std::to_string(shape.n)}, {"k", std::to_string(shape.k)}});
-  k.set("M", p.m);
-  k.set("N", p.n);
-  k.set("K", p.k);
+  set_tiles(k, p, tile);
   k.set("COOP_M", shape.m);
   k.set("COOP_N", shape.n);
   k.set("COOP_K", shape.k);
-  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch, as_literal));
-  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch, as_literal));
-  k.set("TILES_N", columns);
-  k.set("TILES", tiles);
-  k.set("TA", p.ta ? "true" : "false");
-  k.set("TB", p.tb ? "true" : "false");
   set_tile(k, "A", !p.ta, !p.ta, p.ta ? p.m : p.k, p.a_batch);
   set_tile(k, "B", p.tb, !p.tb, p.tb ? p.k : p.n, p.b_batch);
   k.set("Y_PAIR(at,x,z)", store_pair(p, parts.count == 1));

@@ -31,7 +31,6 @@ void set_tile(Kernel& k, const char* name, int64_t rows, int64_t columns, int64_
 
 /// Lets the groups at the left or upper edge of y sum the operand. `whole`: k has one part.
 void set_sums(Kernel& k, const Matmul& p, bool whole) {
-  k.set("SUMMED", sums_of(p));
   if (sums_of(p) == 0) return;
   k.set("ADDS_A", p.sum_a ? "column == 0" : "false");
   k.set("ADDS_B", p.sum_b ? "row == 0" : "false");
@@ -57,17 +56,9 @@ LaunchList matmul_mma(const Target& t, const Matmul& p) {
   for (const char* name : {"tile_a", "tile_b"}) k.shared.push_back(fmt::format("uint4 {}[{}]", name, 10 * tile));
   k.registers = tile == 128 ? 168 : 120;
   k.words = words_for_tensor_cores(t, p.dtype);
-  k.set("M", p.m);
-  k.set("N", p.n);
-  k.set("K", p.k);
-  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch, as_literal));
-  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch, as_literal));
+  set_tiles(k, p, tile);
   k.set("TILE_M", tile);
   k.set("TILE_N", tile);
-  k.set("TILES_N", ceil_div(p.n, tile));
-  k.set("TILES", ceil_div(p.m, tile) * ceil_div(p.n, tile));
-  k.set("TA", p.ta ? "true" : "false");
-  k.set("TB", p.tb ? "true" : "false");
   set_tile(k, "a", p.ta ? step : tile, p.ta ? tile : step, p.ta ? p.m : p.k, p.a_batch);
   set_tile(k, "b", p.tb ? tile : step, p.tb ? step : tile, p.tb ? p.k : p.n, p.b_batch);
   k.set("Y_PAIR(at,x,z)", store_pair(p, parts.count == 1));
