@@ -5,6 +5,7 @@
 #include <glslang/SPIRV/GlslangToSpv.h>
 #include <glslang/build_info.h>
 
+#include "backends/vulkan/cooperative.h"
 #include "core/base/status.h"
 #include "sdk/failed_kernel.h"
 
@@ -58,6 +59,7 @@ std::vector<uint32_t> compile_glsl(const std::string& source, const FloatControl
   glslang::SpvOptions options;  // the driver optimizes; no optimization here
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
   if (words.empty()) refuse(source, "ERROR: the compiler produced no SPIR-V");
+  words = with_component_types(words);
   return exact ? with_exact_floats(words, *exact) : words;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "backends/vulkan/cooperative.h"
 #include "backends/vulkan/instance.h"
 #include "core/base/cpus.h"
 #include "sdk/shortage.h"
@@ -96,15 +97,22 @@ struct Answers {
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
   VkPhysicalDeviceShaderCorePropertiesAMD amd = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+  VkPhysicalDeviceCooperativeMatrixPropertiesKHR matrices = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR};
   VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   VkPhysicalDeviceVulkan11Features f11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
   VkPhysicalDeviceVulkan12Features f12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_features = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix_features = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
 
   Answers(const Api& api, VkPhysicalDevice device) : offered(extensions_of(api, device)) {
-    auto ask = [&](auto& part) {
-      part.pNext = properties.pNext;
-      properties.pNext = &part;
+    auto add = [](auto& list, auto& part) {
+      part.pNext = list.pNext;
+      list.pNext = &part;
     };
+    auto ask = [&](auto& part) { add(properties, part); };
     ask(v11);
     ask(v12);
     if (offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) ask(buffers);
@@ -112,9 +120,14 @@ struct Answers {
     if (offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) ask(sizes);
     if (offers(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) ask(nvidia);
     if (offers(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) ask(amd);
+    add(features, f12);
+    add(features, f11);
+    if (offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) add(features, size_features);
+    if (offers(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
+      ask(matrices);
+      add(features, matrix_features);
+    }
     api.GetPhysicalDeviceProperties2(device, &properties);
-    features.pNext = &f11;
-    f11.pNext = &f12;
     api.GetPhysicalDeviceFeatures2(device, &features);
   }
   Answers(const Answers&) = delete;
@@ -156,6 +169,7 @@ void lower(Answers& a, sdk::Limits& limits, PhysicalDevice& device) {
   limits.feature("shaderInt64", a.features.features.shaderInt64);
   limits.feature("shaderFloat16", a.f12.shaderFloat16);
   limits.feature("shaderFloat64", a.features.features.shaderFloat64);
+  limits.feature("cooperativeMatrix", a.matrix_features.cooperativeMatrix);
   limits.at_most("timestampValidBits", device.timestamp_bits);
   limits.at_most("deviceLocalHeapSize", device.memory_limit);
   limits.unused({"maxPushConstantsSize"});  // kernels have none
@@ -206,9 +220,22 @@ void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, Physi
           : 16;
 }
 
+/// Sets what kernels with cooperative matrices need. `subgroup`: the device's subgroup size before limits, which the
+/// driver's list of shapes is for.
+void find_matrices(const Api& api, VkInstance instance, const Answers& a, uint32_t subgroup, PhysicalDevice& device) {
+  if (!a.matrix_features.cooperativeMatrix || !a.f12.vulkanMemoryModel || !device.float16 ||
+      !a.size_features.computeFullSubgroups || device.traits.subgroup != subgroup ||
+      !(a.matrices.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
+    return;
+  device.traits.cooperative = cooperative_shapes(api, instance, device.handle);
+  if (device.traits.cooperative.empty()) return;
+  device.extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  if (!device.subgroup_required) device.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+}
+
 }  // namespace
 
-void describe(const Api& api, PhysicalDevice& device, const sdk::Host& host, sdk::Limits limits) {
+void describe(const Api& api, VkInstance instance, PhysicalDevice& device, const sdk::Host& host, sdk::Limits limits) {
   VkPhysicalDeviceProperties base;
   api.GetPhysicalDeviceProperties(device.handle, &base);
   sdk::Device& listed = device.listed;
@@ -242,6 +269,7 @@ void describe(const Api& api, PhysicalDevice& device, const sdk::Host& host, sdk
   device.timestamp_period = static_cast<double>(base.limits.timestampPeriod);
   measure_memory(api, device);
   device.memory_limit = device.listed.memory_total;
+  const uint32_t subgroup = a.v11.subgroupSize;
   lower(a, limits, device);
   if (limits.on()) {
     limits.check_keys();
@@ -254,6 +282,7 @@ void describe(const Api& api, PhysicalDevice& device, const sdk::Host& host, sdk
   device.float64 = a.features.features.shaderFloat64;
 
   fill_traits(base, a, device);
+  find_matrices(api, instance, a, subgroup, device);
   std::string uuid;
   for (uint8_t byte : a.v11.driverUUID) uuid += fmt::format("{:02x}", byte);
   device.traits.identity = fmt::format("vulkan|{}|{:x}:{:x}|{}|{:x}|{}", listed.name, base.vendorID, base.deviceID,

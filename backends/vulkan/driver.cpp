@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/vulkan/compiler.h"
+#include "backends/vulkan/cooperative.h"
 #include "sdk/shortage.h"
 
 namespace tutti::vulkan {
@@ -33,13 +34,20 @@ void VulkanDriver::open() {
   queue.pQueuePriorities = &priority;
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT};
-  sizes.subgroupSizeControl = VK_TRUE;
+  const bool matrices = !traits_.cooperative.empty();
+  sizes.subgroupSizeControl = physical_.subgroup_required != 0;
+  sizes.computeFullSubgroups = matrices;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR products = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+  products.cooperativeMatrix = VK_TRUE;
+  if (matrices) sizes.pNext = &products;
   VkPhysicalDeviceVulkan12Features f12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
   f12.timelineSemaphore = VK_TRUE;
   f12.storageBuffer8BitAccess = traits_.byte_storage;
   f12.shaderInt8 = physical_.int8;
   f12.shaderFloat16 = physical_.float16;
-  if (physical_.subgroup_required) f12.pNext = &sizes;
+  f12.vulkanMemoryModel = matrices;
+  if (physical_.subgroup_required || matrices) f12.pNext = &sizes;
   VkPhysicalDeviceVulkan11Features f11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &f12};
   f11.storageBuffer16BitAccess = traits_.half_storage;
   VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &f11};

@@ -125,7 +125,7 @@ void Instance::list(const sdk::Host& host) {
   for (VkPhysicalDevice handle : handles) {
     PhysicalDevice& device = devices_.emplace_back();
     device.handle = handle;
-    describe(api_, device, host, limits);
+    describe(api_, handle_, device, host, limits);
   }
 }
 

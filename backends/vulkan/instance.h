@@ -64,7 +64,7 @@ class Instance {
 
 /// Sets all fields of `device` except its handle, with values lowered to the limits. `listed.unusable` is the reason if
 /// it cannot be used. Throws Error(invalid) for limits that are not as they should be.
-void describe(const Api& api, PhysicalDevice& device, const sdk::Host& host, sdk::Limits limits);
+void describe(const Api& api, VkInstance instance, PhysicalDevice& device, const sdk::Host& host, sdk::Limits limits);
 /// Measures the device's total and free memory.
 void measure_memory(const Api& api, PhysicalDevice& device);
 

@@ -100,6 +100,7 @@ VkPipeline VulkanDriver::make_pipeline(const sdk::KernelSource& source, std::spa
   if (physical_.subgroup_required && source.local[0] % physical_.subgroup_required == 0 &&
       items <= physical_.subgroup_required * physical_.subgroups_per_group)
     stage.pNext = &size;
+  if (source.whole_subgroups) stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
   VkPipeline pipeline = VK_NULL_HANDLE;
   sdk::expect_room(sdk::room_to_compile);
   result = api_.CreateShaderModule(device_, &module, nullptr, &stage.module);

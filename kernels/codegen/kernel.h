@@ -21,6 +21,17 @@
 //                           tile[to]; unless `inside`, that becomes zeros. COPY4: one word to an array of floats
 //     COPIES_WAIT           the copies that this work-item began are complete; others see them after a BARRIER
 //     UNROLL                before a loop
+//   COOP_MULTIPLY(a, b, c)  COOP_SUM, a b + c of a COOP_A of f16, a COOP_B of f16 and a COOP_SUM of f32, matrices that
+//   a subgroup
+//                           holds; called by all of it. Language::cooperative, which some kernels get, also has PACK,
+//                           UNROLL,
+//     COOP_TEAM             number of the subgroup in its group
+//     COOP_FILL(v)          a COOP_SUM of v alone
+//     COOP_LOAD_A(tile[at], order, pitch)  a COOP_A from a shared array of COOP_PAIR, two f16, on; COOP_LOAD_B: a
+//     COOP_B. order
+//                           0u: its rows are `pitch` pairs apart, 1u: its columns. Both are multiples of 16 bytes
+//     COOP_STORE(tile[at], c, pitch)  a COOP_SUM by rows to a shared array of float
+//     COOP_PAIR_OF(w) COOP_ELEMENT(tile, n)  the pair of a word; element n of an array of pairs as float
 //   NAN_OF(x)               true for a NaN, whatever the compiler assumes
 //   PRECISE float x = …;    computed operation by operation, on a line of its own; so are later assignments to x
 // A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.
@@ -100,7 +111,7 @@ struct Kernel {
   std::vector<std::pair<std::string, std::string>> values;  ///< names with their replacement texts
   std::vector<Number> numbers;
   std::vector<std::string> shared;  ///< declarations: "float tile[256]"
-  std::string words;                ///< Language::tensor_cores, if the kernel needs them
+  std::string words;                ///< Language::tensor_cores or cooperative, if the kernel needs them
   std::string functions, body;
   std::function<std::string(const Target&, Kernel&)> write_body;  ///< if set, render() calls it for the body
   int body_line = 1;

@@ -99,6 +99,9 @@ struct Language {
   /// Form: defines MMA and the words listed with it in kernel.h for {type}, f16 or bf16; empty: products of warps are
   /// not supported.
   std::string tensor_cores;
+  /// Form: defines COOP_MULTIPLY and the words listed with it in kernel.h for products of {m} x {n} x {k}; empty:
+  /// products of subgroups are not supported.
+  std::string cooperative;
 
   // ---- the kernel
   bool comment_first = true;          ///< the text may begin with a comment that names the kernel

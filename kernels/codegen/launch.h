@@ -20,9 +20,10 @@ struct KernelSource {
   /// Content of the last parameter, `numbers`, if there is one. The planner stores them in a constant, which is the
   /// launch's last buffer.
   std::vector<uint32_t> numbers;
-  bool exact = false;      ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where
-                           ///< offered) and no contraction (CUDA: --fmad=false)
-  bool denormals = false;  ///< keeps denormal numbers (OpenCL: without -cl-denorms-are-zero)
+  bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where
+                       ///< offered) and no contraction (CUDA: --fmad=false)
+  bool whole_subgroups = false;  ///< all subgroups of a group must be full (Vulkan)
+  bool denormals = false;        ///< keeps denormal numbers (OpenCL: without -cl-denorms-are-zero)
 
   size_t buffers() const { return written.size(); }  ///< number of parameters
 };

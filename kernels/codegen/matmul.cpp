@@ -20,6 +20,24 @@ std::string batch_base(const Shape& dims, const Shape& steps, const Write& n) {
   return s.empty() ? "IDX(0)" : "(" + s + ")";
 }
 
+void set_operands(Kernel& k, const Matmul& p) {
+  k.set("M", p.m);
+  k.set("N", p.n);
+  k.set("K", p.k);
+  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch, as_literal));
+  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch, as_literal));
+}
+
+void set_tiles(Kernel& k, const Matmul& p, int64_t tile) {
+  const int64_t columns = ceil_div(p.n, tile);
+  set_operands(k, p);
+  k.set("TILES_N", columns);
+  k.set("TILES", ceil_div(p.m, tile) * columns);
+  k.set("TA", p.ta ? "true" : "false");
+  k.set("TB", p.tb ? "true" : "false");
+  k.set("SUMMED", sums_of(p));
+}
+
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one) {
   for (size_t d = 0; d < dims.size(); ++d) one += (dims[d] - 1) * steps[d];
   return one;
@@ -110,6 +128,14 @@ std::string store_sum(const Matmul& p, const std::string& at, bool whole) {
                : fmt::format("y_set(to + IDX(M) * N + ({}), v)", at);
 }
 
+std::string store_pair(const Matmul& p, bool whole) {
+  return whole && p.n % 2 == 0 ? "y_word_set((at) >> 1, PACK(x, z))" : "{ y_set(at, x); y_set((at) + 1, z); }";
+}
+
+bool begins_at_multiples(int64_t unit, int64_t pitch, const Shape& batches) {
+  return pitch % unit == 0 && std::ranges::all_of(batches, [&](int64_t n) { return n % unit == 0; });
+}
+
 void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
                     std::vector<int> first, int64_t groups, bool turned) {
   int64_t batches = num_elements(p.batch);
@@ -134,7 +160,6 @@ bool runs_tiles(const Target& t) { return !t.cpu_like && t.max_local >= 256 && t
 
 /// Lets the groups at the left or upper edge of y sum the operand whose tiles they read. `whole`: k has one part.
 void set_sums(Kernel& k, const Matmul& p, bool whole) {
-  k.set("SUMMED", sums_of(p));
   if (sums_of(p) == 0) return;
   k.set("ADDS", p.sum_a ? "column == 0 && me < 64 && row + me < M" : "row == 0 && me < 64 && column + me < N");
   k.set("SUM_OF(k)", fmt::format("tile_{}[(k) * 68 + me]", p.sum_a ? "a" : "b"));
@@ -158,6 +183,7 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   if (sums_of(p) > 0 && (!tiled || batches != 1 || p.bias || p.relu || !p.activation.empty()))
     throw Error(Code::declined, "sums of an operand need a GPU's kernel, and no batch, bias or activation");
   if (fits_mma(t, p)) return matmul_mma(t, p);
+  if (fits_coop(t, p)) return matmul_coop(t, p);
   if (t.cpu_like && p.activation.empty() && p.m * p.n >= 64 && p.k >= 4) {
     if (t.language->float16()) return matmul_panels(t, p);
     if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);
@@ -167,18 +193,11 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   Parts parts = parts_of(t, p, groups, tiled ? 4 * t.compute_units : 1, tiled ? tile_rounds : 16);
   Kernel k = portable(tiled ? "matmul_tile" : "matmul_dot",
                       {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}, {"S", sums_as(p)}});
-  k.set("M", p.m);
-  k.set("N", p.n);
-  k.set("K", p.k);
-  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch, as_literal));
-  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch, as_literal));
   if (tiled) {
-    k.set("TILES_N", columns);
-    k.set("TILES", rows * columns);
-    k.set("TA", p.ta ? "true" : "false");
-    k.set("TB", p.tb ? "true" : "false");
+    set_tiles(k, p, 64);
     set_sums(k, p, parts.count == 1);
   } else {  // one work-item per result and part
+    set_operands(k, p);
     k.set("TOTAL", total * parts.count);
     k.set("A_AT(i,k)", p.ta ? fmt::format("((k) * {} + (i))", p.m) : fmt::format("((i) * {} + (k))", p.k));
     k.set("B_AT(k,j)", p.tb ? fmt::format("((j) * {} + (k))", p.k) : fmt::format("((k) * {} + (j))", p.n));

@@ -42,6 +42,10 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
 
 /// Offset of a batch's matrix: splits the batch index g into coordinates of `dims`.
 std::string batch_base(const Shape& dims, const Shape& steps, const Write& n);
+/// Sets a product's sizes and where its operands begin.
+void set_operands(Kernel& k, const Matmul& p);
+/// The same and the tiles of a kernel whose groups have `tile` x `tile` results.
+void set_tiles(Kernel& k, const Matmul& p, int64_t tile);
 /// Index of an operand's last element + 1.
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 
@@ -50,10 +54,17 @@ int64_t sums_of(const Matmul& p);
 Element sums_as(const Matmul& p);
 /// The statement that stores the sum v with the index `at`: in `sums`, or behind the results of a part of k.
 std::string store_sum(const Matmul& p, const std::string& at, bool whole);
+/// The statement Y_PAIR(at,x,z) that stores two neighbours in y, as a word where they are one. For kernels with PACK.
+std::string store_pair(const Matmul& p, bool whole);
+/// Whether an operand's rows, `pitch` elements apart, and its batches all begin at multiples of `unit` elements.
+bool begins_at_multiples(int64_t unit, int64_t pitch, const Shape& batches);
 
 /// The kernel on tensor cores, and whether the target and the shape have it.
 LaunchList matmul_mma(const Target& t, const Matmul& p);
 bool fits_mma(const Target& t, const Matmul& p);
+/// The kernel on cooperative matrices, and whether the target and the shape have it.
+LaunchList matmul_coop(const Target& t, const Matmul& p);
+bool fits_coop(const Target& t, const Matmul& p);
 /// The kernel for CPUs with OpenCL.
 LaunchList matmul_panels(const Target& t, const Matmul& p);
 /// The kernel for CPUs with Vulkan, and whether its panels fit into texel buffers.

@@ -17,7 +17,6 @@ void set_tile(Kernel& k, const char* name, int64_t rows, int64_t columns, int64_
   const std::string upper = name == std::string_view("a") ? "A" : "B";
   k.set(upper + "_ROWS", rows);
   k.set(upper + "_CHUNKS", columns / 8);
-  const bool aligned = pitch % 8 == 0 && std::ranges::all_of(batches, [](int64_t n) { return n % 8 == 0; });
   std::string words;
   for (int n = 0; n < 8; ++n)
     words += fmt::format("{}(inside) && (left) > {} ? {}((at) + {}) : 0.0f{}",
@@ -26,13 +25,12 @@ void set_tile(Kernel& k, const char* name, int64_t rows, int64_t columns, int64_
                                : "PACK(",
                          n, name, n, n % 2 ? ")" : "");
   k.set(upper + "_COPY(tile,to,at,inside,left)",
-        aligned ? fmt::format("COPY16(tile, to, {}, at, (inside) && (left) > 0)", name)
-                : fmt::format("tile[to] = UINT4({})", words));
+        begins_at_multiples(8, pitch, batches) ? fmt::format("COPY16(tile, to, {}, at, (inside) && (left) > 0)", name)
+                                               : fmt::format("tile[to] = UINT4({})", words));
 }
 
 /// Lets the groups at the left or upper edge of y sum the operand. `whole`: k has one part.
 void set_sums(Kernel& k, const Matmul& p, bool whole) {
-  k.set("SUMMED", sums_of(p));
   if (sums_of(p) == 0) return;
   k.set("ADDS_A", p.sum_a ? "column == 0" : "false");
   k.set("ADDS_B", p.sum_b ? "row == 0" : "false");
@@ -58,21 +56,12 @@ LaunchList matmul_mma(const Target& t, const Matmul& p) {
   for (const char* name : {"tile_a", "tile_b"}) k.shared.push_back(fmt::format("uint4 {}[{}]", name, 10 * tile));
   k.registers = tile == 128 ? 168 : 120;
   k.words = words_for_tensor_cores(t, p.dtype);
-  k.set("M", p.m);
-  k.set("N", p.n);
-  k.set("K", p.k);
-  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch, as_literal));
-  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch, as_literal));
+  set_tiles(k, p, tile);
   k.set("TILE_M", tile);
   k.set("TILE_N", tile);
-  k.set("TILES_N", ceil_div(p.n, tile));
-  k.set("TILES", ceil_div(p.m, tile) * ceil_div(p.n, tile));
-  k.set("TA", p.ta ? "true" : "false");
-  k.set("TB", p.tb ? "true" : "false");
   set_tile(k, "a", p.ta ? step : tile, p.ta ? tile : step, p.ta ? p.m : p.k, p.a_batch);
   set_tile(k, "b", p.tb ? tile : step, p.tb ? step : tile, p.tb ? p.k : p.n, p.b_batch);
-  k.set("Y_PAIR(at,x,z)", parts.count == 1 && p.n % 2 == 0 ? "y_word_set((at) >> 1, PACK(x, z))"
-                                                           : "{ y_set(at, x); y_set((at) + 1, z); }");
+  k.set("Y_PAIR(at,x,z)", store_pair(p, parts.count == 1));
   set_sums(k, p, parts.count == 1);
   LaunchList list;
   launch_product(t, list, p, std::move(k), parts, {0, 1}, groups, false);

@@ -155,6 +155,7 @@ KernelSource render(const Target& t, Kernel k) {
   s.local = k.local;
   s.exact = k.exact;
   s.denormals = t.exact;
+  s.whole_subgroups = !k.words.empty();
   std::string numbers = number_words(t, k, s);
   for (const Param& p : k.params) {
     s.written.push_back(p.written);

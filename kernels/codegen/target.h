@@ -1,10 +1,16 @@
 // Properties of the device that kernels are rendered for.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "kernels/codegen/language.h"
 
 namespace tutti::codegen {
+
+/// Sizes of the matrices that a subgroup multiplies at once: m x k by k x n.
+struct CooperativeShape {
+  uint32_t m = 0, n = 0, k = 0;
+};
 
 /// Properties that determine a kernel's family and text.
 struct Target {
@@ -23,6 +29,8 @@ struct Target {
   bool exact = false;                 ///< kernels of exact numerics: docs/EXACT.md
   bool rounded_division = false;      ///< / and sqrt of a KernelSource::exact are correctly rounded; else div_, sqrt_
   bool tensor_cores = false;          ///< the device executes Language::tensor_cores
+  /// The device multiplies such matrices of f16 with f32 sums in Language::cooperative, in groups of whole subgroups.
+  std::vector<CooperativeShape> cooperative = {};
   uint32_t max_rounds = ~0u;  ///< loop rounds of one work-item, all its loops together: beyond that they quietly end
                               ///< (lavapipe: 65535, nested and following loops counted together, unrolled ones not)
 

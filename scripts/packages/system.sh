@@ -13,7 +13,8 @@ ubuntu_keyring() {  # prints a keyring of Ubuntu's archive, fetched once; the su
   echo "$folder/usr/share/keyrings/ubuntu-archive-keyring.gpg"
 }
 
-# RELEASE FOLDER PACKAGE…: a release by its code name, such as bookworm or noble, with apt and these packages; $architecture, if set, is
+# RELEASE FOLDER PACKAGE…: a release by its code name, such as bookworm or noble, with apt and these packages; with -backports packages are
+# taken from there if it has them; $architecture, if set, is
 # Debian's name of one that the kernel runs.
 minimal_system() {
   local release=$1 root=$2 include sources=() keyring
@@ -24,6 +25,9 @@ minimal_system() {
       keyring=$(ubuntu_keyring) || return 1
       sources=("--keyring=$keyring" "$release" "$root" "deb http://archive.ubuntu.com/ubuntu $release main universe"
                "deb http://archive.ubuntu.com/ubuntu $release-updates main universe") ;;
+    *-backports)
+      sources=(--aptopt="APT::Default-Release \"$release\"" "${release%-backports}" "$root"
+               "deb http://deb.debian.org/debian ${release%-backports} main" "deb http://deb.debian.org/debian $release main") ;;
     *) sources=("$release" "$root") ;;
   esac
   mmdebstrap --quiet --variant=apt ${architecture:+--architectures="$architecture"} ${include:+--include="$include"} "${sources[@]}"

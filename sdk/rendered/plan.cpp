@@ -101,7 +101,8 @@ std::vector<uint32_t> Planner::add_work(const RenderedWork& work, const std::str
     PlannedLaunch launch = launch_of(d, work.sources[k], buffers, name);
     launch.node = node;
     launch.reason = reasons_[node];
-    launch.name = list.launches.size() > 1 ? name + " (" + d.name + ")" : name;
+    const bool products = d.kernel && !d.kernel->words.empty();  // of a unit that not every device has
+    launch.name = list.launches.size() > 1 || products ? name + " (" + d.name + ")" : name;
     if (d.kernel) made_[plan_.launches.size()] = {d, now()};
     plan_.launches.push_back(std::move(launch));
   }

@@ -70,8 +70,9 @@ std::vector<Case> tensor_core_attention_cases();
 std::vector<Case> matmul_cases();
 /// Products with an activation or the sum of an operand, of which libraries support few.
 std::vector<Case> activation_cases();
-/// Products of f16 and bf16 that have kernels for tensor cores.
-std::vector<Case> tensor_core_product_cases();
+/// Products of f16 and bf16 that have kernels for tensor cores or cooperative matrices; `swapped`: those of one dtype
+/// are of the other.
+std::vector<Case> tensor_core_product_cases(bool swapped = false);
 std::vector<Case> conv_cases();
 std::vector<Case> pool_cases();
 std::vector<Case> recurrence_cases();

@@ -168,11 +168,12 @@ std::vector<Case> activation_cases() {
   return all;
 }
 
-std::vector<Case> tensor_core_product_cases() {
+std::vector<Case> tensor_core_product_cases(bool swapped) {
   std::vector<Case> all;
   for (bool ta : {false, true})
     for (bool tb : {false, true}) {
-      const DType t = ta == tb ? DType::bf16 : DType::f16, other = ta == tb ? DType::f16 : DType::bf16;
+      const bool bf16 = (ta == tb) != swapped;
+      const DType t = bf16 ? DType::bf16 : DType::f16, other = bf16 ? DType::f16 : DType::bf16;
       all.push_back(product({t, 64, 64, 32, ta, tb}, 1, 1));
       all.push_back(product({t, 72, 40, 80, ta, tb}, 1, 1));
       all.push_back(product({other, 33, 65, 41, ta, tb}, 1, 1));
