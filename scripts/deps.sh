@@ -36,7 +36,8 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn; 
   --cuda                       looks for the headers that the cuda plugin is built from (cuda.h and nvrtc.h of CUDA 12 or 13,
                                cublasLt.h, cudnn.h of cuDNN 9). Installs nvidia-cuda-dev where the system has it in
                                version 12 or newer (Debian 12 has 11.8, too old); cuDNN it never installs. Says
-                               what is missing and where to get it. No NVIDIA library or driver is needed to build
+                               what is missing and where to get it, and fetches the headers of cudnn-frontend from PyPI (12 MB)
+                               into .deps/cudnn-frontend. No NVIDIA library or driver is needed to build
 TEXT
 }
 
@@ -300,6 +301,19 @@ missing_cuda_headers() {
   done
 }
 
+cudnn_frontend=.deps/cudnn-frontend
+
+cudnn_frontend_from_pypi() {
+  local version=1.32.0 staging=.deps/staging-cudnn
+  echo "deps: CUDA: fetching the headers of cudnn-frontend $version from PyPI (12 MB) into $cudnn_frontend"
+  fetch_wheels "$staging" --python-version 3.11 --platform manylinux_2_28_x86_64 "nvidia-cudnn-frontend==$version" <<'TEXT' || return 1
+c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0  nvidia_cudnn_frontend-1.32.0-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl
+TEXT
+  python3 -m zipfile -e "$staging"/*.whl "$staging/unpacked" || return 1
+  cp "$staging"/unpacked/*.dist-info/licenses/LICENSE* "$staging/unpacked/include/" && rm -rf "$cudnn_frontend" &&
+    mkdir "$cudnn_frontend" && mv "$staging/unpacked/include" "$cudnn_frontend/" && rm -rf "$staging"
+}
+
 get_cuda_headers() {
   local missing package
   missing=$(missing_cuda_headers cuda.h nvrtc.h cublasLt.h)
@@ -317,6 +331,10 @@ get_cuda_headers() {
     echo "deps: CUDA: missing: cudnn.h; install cuDNN 9 (https://developer.nvidia.com/cudnn-downloads)"
   fi
   [ -z "$missing" ] || echo "deps: CUDA: the cuda plugin will be off until these are there"
+  if [ -z "$missing" ] && [ ! -e "$cudnn_frontend/include/cudnn_frontend.h" ] && ! cudnn_frontend_from_pypi; then
+    rm -rf .deps/staging-cudnn
+    echo "deps: CUDA: cudnn-frontend is not available: attention will not use cuDNN; run scripts/deps.sh --cuda again to retry"
+  fi
 }
 
 if [ $cuda = yes ]; then get_cuda_headers; fi

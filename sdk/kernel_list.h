@@ -25,11 +25,13 @@ struct Capabilities {
   bool limits = false;       ///< or instead min(max(x, low), high) with any bounds,
   bool gelu = false;         ///< or gelu in its tanh form,
   bool activation = false;   ///< or any elementwise nodes with one result, except on CPUs
-  size_t views = 0;          ///< so many first inputs may be views whose last dimension is dense
+  uint32_t views = 0;        ///< bit k: input k may be a view whose last dimension is dense
   bool places = false;       ///< so may the results
   bool operand_sum = false;  ///< the kernel can also compute the sum of an operand over the inner dimension
   /// Indices of an input and a result: if the input is not read later, the result may overwrite it element by element.
   std::optional<std::pair<size_t, size_t>> in_place = {};
+
+  bool view(size_t input) const { return input < 32 && (views >> input & 1) != 0; }
 };
 
 /// An entry of the list. `NodeView` is the backend's view of a node, `Kernel` the type of its kernels.

@@ -1,4 +1,4 @@
-// Products and convolutions with the device vendor's library instead of portable kernels.
+// Products, convolutions and attention with the device vendor's library instead of portable kernels.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -36,6 +36,15 @@ class Library {
   virtual codegen::LaunchList conv(const codegen::Conv&, const LibraryRequest& = {}) const { throw none(); }
   virtual codegen::LaunchList conv_dx(const codegen::Conv&, const LibraryRequest& = {}) const { throw none(); }
   virtual codegen::LaunchList conv_dw(const codegen::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  /// Results y, and lse if `lse`.
+  virtual codegen::LaunchList attention(const codegen::Attention&, [[maybe_unused]] bool lse,
+                                        const LibraryRequest& = {}) const {
+    throw none();
+  }
+  /// All three gradients.
+  virtual codegen::LaunchList attention_grad(const codegen::Attention&, const LibraryRequest& = {}) const {
+    throw none();
+  }
 
  private:
   static Error none() { return {Code::declined, "the device's library does not support it"}; }

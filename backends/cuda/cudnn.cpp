@@ -280,15 +280,14 @@ class Convolution : public Tunable {
   size_t selected_ = 0;
 };
 
-/// Throws Error(declined) if the portable kernels are faster.
-void compare(Convolution& call, const codegen::Conv& p, Convolution::Kind kind, Tuner& tuner,
-             const KernelMaker& kernels, const sdk::LibraryRequest& request) {
+/// Throws Error(declined) if the portable kernels that `make` gives are faster. `products`: multiply-adds.
+template <class Make>
+void compare(Tunable& call, double products, const Make& make, Tuner& tuner, const KernelMaker& kernels,
+             const sdk::LibraryRequest& request) {
   const sdk::Traits& traits = *request.portable;
   sdk::RenderedWork work;
   try {
-    work = sdk::rendered(traits, kind == Convolution::Kind::forward  ? codegen::conv(traits, p)
-                                 : kind == Convolution::Kind::images ? codegen::conv_dx(traits, p)
-                                                                     : codegen::conv_dw(traits, p));
+    work = sdk::rendered(traits, make(traits));
   } catch (const Error& e) {
     if (e.code != Code::declined) throw;
     return;
@@ -296,11 +295,21 @@ void compare(Convolution& call, const codegen::Conv& p, Convolution::Kind kind, 
   // Multiply-adds per second of a kernel that is not worth a comparison, which takes time to compile: about a third of
   // what multiprocessors with 128 lanes do.
   double fast = traits.compute_units * 128.0 * 5e8;
-  int64_t window = p.channels / p.groups * p.h.kernel * p.w.kernel;
-  double sums = static_cast<double>(p.batch * p.filters * p.h.count * p.w.count) * static_cast<double>(window);
-  Rival rival{{}, work.list.scratch_bytes, sums / fast, [&] { return std::make_unique<RenderedCall>(kernels, work); }};
+  Rival rival{
+      {}, work.list.scratch_bytes, products / fast, [&] { return std::make_unique<RenderedCall>(kernels, work); }};
   for (const sdk::KernelSource& source : work.sources) rival.text += source.text;
   tuner.compare(call, rival, request);
+}
+
+/// The launch of a call whose algorithm the tuner chooses; if `compares`, only if it is faster than `make`'s kernels.
+template <class Make>
+codegen::LaunchList tuned(std::shared_ptr<Tunable> call, double products, bool compares, const Make& make, Tuner* tuner,
+                          const KernelMaker* kernels, const sdk::LibraryRequest& request) {
+  compares = compares && kernels && request.portable;
+  if (tuner && (compares || !request.portable)) tuner->choose(*call, request);
+  if (tuner && compares) compare(*call, products, make, *tuner, *kernels, request);
+  size_t buffers = call->buffer_bytes().size(), workspace = call->workspace();
+  return sdk::launch_of(std::shared_ptr<const Call>(std::move(call)), "cuDNN", buffers, workspace);
 }
 
 codegen::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const codegen::Conv& p,
@@ -310,11 +319,14 @@ codegen::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle
   if (p.relu && !tuner)
     throw Error(Code::declined, "without autotuning it is not known whether its activation propagates NaN");
   auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
-  bool compares = kernels && request.portable && p.dtype == DType::f32 && !tf32;
-  if (tuner && (compares || !request.portable)) tuner->choose(*call, request);
-  if (tuner && compares) compare(*call, p, kind, *tuner, *kernels, request);
-  size_t buffers = call->inputs() + 1, workspace = call->workspace();
-  return sdk::launch_of(std::shared_ptr<const Call>(std::move(call)), "cuDNN", buffers, workspace);
+  int64_t window = p.channels / p.groups * p.h.kernel * p.w.kernel;
+  double products = static_cast<double>(p.batch * p.filters * p.h.count * p.w.count) * static_cast<double>(window);
+  auto make = [&](const sdk::Traits& traits) {
+    return kind == Convolution::Kind::forward  ? codegen::conv(traits, p)
+           : kind == Convolution::Kind::images ? codegen::conv_dx(traits, p)
+                                               : codegen::conv_dw(traits, p);
+  };
+  return tuned(std::move(call), products, p.dtype == DType::f32 && !tf32, make, tuner, kernels, request);
 }
 
 }  // namespace
@@ -327,28 +339,33 @@ CudnnApi Cudnn::load() {
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcudnn.so", api.name);
   TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
+  api.library = library;
   return api;
 }
 
 std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner,
-                                         std::shared_ptr<const KernelMaker> kernels) {
-  return start(load(), driver_version, tf32, std::move(tuner), std::move(kernels));
+                                         std::shared_ptr<const KernelMaker> kernels, int capability) {
+  return start(load(), driver_version, tf32, std::move(tuner), std::move(kernels), capability);
 }
 
 std::shared_ptr<const Cudnn> Cudnn::start(const CudnnApi& api, int driver_version, bool tf32,
-                                          std::shared_ptr<Tuner> tuner, std::shared_ptr<const KernelMaker> kernels) {
+                                          std::shared_ptr<Tuner> tuner, std::shared_ptr<const KernelMaker> kernels,
+                                          int capability) {
   int built_for = static_cast<int>(api.cudnnGetCudartVersion()) / 1000;
   if (built_for > driver_version / 1000)
     throw Error(
         Code::declined,
         fmt::format("the driver supports CUDA {}, but this cuDNN needs CUDA {}", driver_version / 1000, built_for),
         fmt::format("install cuDNN 9 for CUDA {}", driver_version / 1000));
-  return std::make_shared<Cudnn>(api, tf32, std::move(tuner), std::move(kernels));
+  return std::make_shared<Cudnn>(api, tf32, std::move(tuner), std::move(kernels), capability);
 }
 
-Cudnn::Cudnn(const CudnnApi& api, bool tf32, std::shared_ptr<Tuner> tuner, std::shared_ptr<const KernelMaker> kernels)
+Cudnn::Cudnn(const CudnnApi& api, bool tf32, std::shared_ptr<Tuner> tuner, std::shared_ptr<const KernelMaker> kernels,
+             int capability)
     : api_(std::make_shared<CudnnApi>(api)), tuner_(std::move(tuner)), kernels_(std::move(kernels)), tf32_(tf32) {
   check(*api_, api_->cudnnCreate(&handle_), "cudnnCreate");
+  if (api_->library && capability > 0)
+    attention_ = std::make_unique<CudnnAttention>(api_, GraphTarget{handle_, capability});
 }
 Cudnn::~Cudnn() { api_->cudnnDestroy(handle_); }
 
@@ -365,6 +382,25 @@ codegen::LaunchList Cudnn::conv_dx(const codegen::Conv& p, const sdk::LibraryReq
 }
 codegen::LaunchList Cudnn::conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
   return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), kernels_.get(), request);
+}
+
+namespace {
+/// Multiply-adds of attention's two products.
+double products_of(const codegen::Attention& a) {
+  return static_cast<double>(a.batch * a.heads * a.rows) * static_cast<double>(a.keys * (a.depth + a.width));
+}
+Error no_attention() { return {Code::declined, "this cuDNN has no attention for the device"}; }
+}  // namespace
+
+codegen::LaunchList Cudnn::attention(const codegen::Attention& a, bool lse, const sdk::LibraryRequest& request) const {
+  if (!attention_) throw no_attention();
+  auto make = [&](const sdk::Traits& traits) { return codegen::attention(traits, a, lse); };
+  return tuned(attention_->forward(a, lse), products_of(a), true, make, tuner_.get(), kernels_.get(), request);
+}
+codegen::LaunchList Cudnn::attention_grad(const codegen::Attention& a, const sdk::LibraryRequest& request) const {
+  if (!attention_) throw no_attention();
+  auto make = [&](const sdk::Traits& traits) { return codegen::attention_grad(traits, a, {true, true, true}); };
+  return tuned(attention_->backward(a), 2 * products_of(a), true, make, tuner_.get(), kernels_.get(), request);
 }
 
 }  // namespace tutti::cuda

@@ -1,38 +1,16 @@
-// Convolutions through cuDNN 9, opened at run time; without it portable kernels are used.
+// Convolutions and attention through cuDNN 9, opened at run time; without it portable kernels are used.
 #pragma once
-#include <cudnn.h>
-
 #include <memory>
 #include <string>
 
+#include "backends/cuda/cudnn_api.h"
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/kernel_maker.h"
 #include "backends/cuda/tune.h"
 #include "kernels/codegen/portable.h"
 #include "sdk/library.h"
 
-// clang-format off
-#define TUTTI_CUDNN_FUNCTIONS(X)                                                                                       \
-  X(cudnnCreate)                                                                                                       \
-  X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetCudartVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor)           \
-      X(cudnnDestroyTensorDescriptor) X(cudnnSetTensor4dDescriptor) X(cudnnCreateFilterDescriptor)                     \
-          X(cudnnDestroyFilterDescriptor) X(cudnnSetFilter4dDescriptor) X(cudnnCreateConvolutionDescriptor)            \
-              X(cudnnDestroyConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor) X(cudnnSetConvolutionGroupCount) \
-                  X(cudnnSetConvolutionMathType) X(cudnnCreateActivationDescriptor)                                    \
-                      X(cudnnDestroyActivationDescriptor) X(cudnnSetActivationDescriptor)                              \
-                          X(cudnnGetConvolutionForwardAlgorithm_v7) X(cudnnGetConvolutionBackwardDataAlgorithm_v7)     \
-                              X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                         \
-                                  X(cudnnGetConvolutionForwardWorkspaceSize) X(cudnnGetConvolutionBackwardDataWorkspaceSize) X(cudnnGetConvolutionBackwardFilterWorkspaceSize) X(cudnnConvolutionForward)                \
-                                      X(cudnnConvolutionBiasActivationForward) X(cudnnConvolutionBackwardData)         \
-                                          X(cudnnConvolutionBackwardFilter)
-// clang-format on
-
 namespace tutti::cuda {
-
-struct CudnnApi {
-#define TUTTI_CUDA_POINTER(name) decltype(&::name) name = nullptr;
-  TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_POINTER)
-#undef TUTTI_CUDA_POINTER
-};
 
 /// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32 if enabled), f16 and bf16 with f32
 /// sums. Uses the tuner's choice, else the first, of the deterministic algorithms in cuDNN's ranking with at most 256
@@ -47,21 +25,25 @@ class Cudnn {
   /// `driver_version` (13000 is 13.0), or refuses the device.
   static std::shared_ptr<const Cudnn> open(int driver_version, bool tf32 = false,
                                            std::shared_ptr<Tuner> tuner = nullptr,
-                                           std::shared_ptr<const KernelMaker> kernels = nullptr);
+                                           std::shared_ptr<const KernelMaker> kernels = nullptr, int capability = 0);
   /// What `open` does with an opened library's functions. Throws like open.
   static std::shared_ptr<const Cudnn> start(const CudnnApi& api, int driver_version, bool tf32 = false,
                                             std::shared_ptr<Tuner> tuner = nullptr,
-                                            std::shared_ptr<const KernelMaker> kernels = nullptr);
+                                            std::shared_ptr<const KernelMaker> kernels = nullptr, int capability = 0);
   /// A null `tuner` uses cuDNN's first choices without a trial, and no activations. Null `kernels`: it is not
   /// compared with portable kernels.
+  /// `capability` (90 for sm_90): for attention; 0: none.
   explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr,
-                 std::shared_ptr<const KernelMaker> kernels = nullptr);
+                 std::shared_ptr<const KernelMaker> kernels = nullptr, int capability = 0);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
 
   codegen::LaunchList conv(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
   codegen::LaunchList conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
   codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  /// See sdk::Library; CudnnAttention says what is supported. Declined if the request's portable kernels are faster.
+  codegen::LaunchList attention(const codegen::Attention& a, bool lse, const sdk::LibraryRequest& request = {}) const;
+  codegen::LaunchList attention_grad(const codegen::Attention& a, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 
  private:
@@ -70,6 +52,7 @@ class Cudnn {
   std::shared_ptr<const KernelMaker> kernels_;
   cudnnHandle_t handle_ = nullptr;
   bool tf32_;
+  std::unique_ptr<const CudnnAttention> attention_;  // null: none
 };
 
 }  // namespace tutti::cuda

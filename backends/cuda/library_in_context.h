@@ -1,6 +1,7 @@
 // A library for callers that do not handle contexts.
 #pragma once
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "backends/cuda/context.h"
@@ -30,13 +31,19 @@ class LibraryInContext : public sdk::Library {
   codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::conv_dw, p, request);
   }
+  codegen::LaunchList attention(const codegen::Attention& a, bool lse,
+                                const sdk::LibraryRequest& request) const override {
+    return plan(&sdk::Library::attention, a, lse, request);
+  }
+  codegen::LaunchList attention_grad(const codegen::Attention& a, const sdk::LibraryRequest& request) const override {
+    return plan(&sdk::Library::attention_grad, a, request);
+  }
 
  private:
-  template <class P>
-  codegen::LaunchList plan(codegen::LaunchList (sdk::Library::*of)(const P&, const sdk::LibraryRequest&) const,
-                           const P& p, const sdk::LibraryRequest& request) const {
+  template <class... P>
+  codegen::LaunchList plan(codegen::LaunchList (sdk::Library::*of)(P...) const, std::type_identity_t<P>... p) const {
     Current in(*context_);
-    return ((*library_).*of)(p, request);
+    return ((*library_).*of)(p...);
   }
 
   std::shared_ptr<Context> context_;

@@ -60,7 +60,8 @@ class CudaPlugin : public sdk::RenderedPlugin {
       std::string identity = traits_of(*libraries_, found).identity;
       auto tuner = std::make_shared<Tuner>(std::make_unique<DeviceTimer>(context), host_, identity);
       auto kernels = std::make_shared<KernelMaker>(libraries_, context, found.architecture, identity, host_);
-      return open_library(log, libraries_->driver_version, tf32, std::move(tuner), std::move(kernels));
+      return open_library(log, libraries_->driver_version, tf32, std::move(tuner), std::move(kernels),
+                          found.capability);
     };
     return std::make_unique<Driver>(libraries_, found, library, log);
   }

@@ -9,25 +9,32 @@ namespace {
 
 class Vendor : public sdk::Library {
  public:
-  Vendor(std::shared_ptr<const Cublas> products, std::shared_ptr<const Cudnn> convolutions)
-      : products_(std::move(products)), convolutions_(std::move(convolutions)) {}
+  Vendor(std::shared_ptr<const Cublas> products, std::shared_ptr<const Cudnn> dnn)
+      : products_(std::move(products)), dnn_(std::move(dnn)) {}
 
   codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const override {
     return products_ ? products_->matmul(p, request) : Library::matmul(p, request);
   }
   codegen::LaunchList conv(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
-    return convolutions_ ? convolutions_->conv(p, request) : Library::conv(p, request);
+    return dnn_ ? dnn_->conv(p, request) : Library::conv(p, request);
   }
   codegen::LaunchList conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
-    return convolutions_ ? convolutions_->conv_dx(p, request) : Library::conv_dx(p, request);
+    return dnn_ ? dnn_->conv_dx(p, request) : Library::conv_dx(p, request);
   }
   codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
-    return convolutions_ ? convolutions_->conv_dw(p, request) : Library::conv_dw(p, request);
+    return dnn_ ? dnn_->conv_dw(p, request) : Library::conv_dw(p, request);
+  }
+  codegen::LaunchList attention(const codegen::Attention& a, bool lse,
+                                const sdk::LibraryRequest& request) const override {
+    return dnn_ ? dnn_->attention(a, lse, request) : Library::attention(a, lse, request);
+  }
+  codegen::LaunchList attention_grad(const codegen::Attention& a, const sdk::LibraryRequest& request) const override {
+    return dnn_ ? dnn_->attention_grad(a, request) : Library::attention_grad(a, request);
   }
 
  private:
   std::shared_ptr<const Cublas> products_;
-  std::shared_ptr<const Cudnn> convolutions_;
+  std::shared_ptr<const Cudnn> dnn_;
 };
 
 template <class T, class... Arguments>
@@ -45,9 +52,8 @@ std::shared_ptr<const T> open(const char* name, const std::function<void(const s
 
 }  // namespace
 
-std::unique_ptr<const sdk::Library> join(std::shared_ptr<const Cublas> products,
-                                         std::shared_ptr<const Cudnn> convolutions) {
-  return std::make_unique<Vendor>(std::move(products), std::move(convolutions));
+std::unique_ptr<const sdk::Library> join(std::shared_ptr<const Cublas> products, std::shared_ptr<const Cudnn> dnn) {
+  return std::make_unique<Vendor>(std::move(products), std::move(dnn));
 }
 
 bool wants_tf32(const sdk::Options& options) {
@@ -64,13 +70,13 @@ bool wants_tf32(const sdk::Options& options) {
 
 std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, int driver_version,
                                                  bool tf32, std::shared_ptr<Tuner> tuner,
-                                                 std::shared_ptr<const KernelMaker> kernels) {
+                                                 std::shared_ptr<const KernelMaker> kernels, int capability) {
   const char* wanted = std::getenv("TUTTI_CUDA_LIBRARIES");
   if (wanted && std::string(wanted) == "0") return nullptr;
   auto products = open<Cublas>("cuBLASLt", log, driver_version, tf32, tuner, kernels);
-  auto convolutions = open<Cudnn>("cuDNN", log, driver_version, tf32, std::move(tuner), std::move(kernels));
-  if (!products && !convolutions) return nullptr;
-  return join(std::move(products), std::move(convolutions));
+  auto dnn = open<Cudnn>("cuDNN", log, driver_version, tf32, std::move(tuner), std::move(kernels), capability);
+  if (!products && !dnn) return nullptr;
+  return join(std::move(products), std::move(dnn));
 }
 
 }  // namespace tutti::cuda

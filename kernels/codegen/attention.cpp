@@ -70,7 +70,7 @@ std::vector<int> bind(Kernel& k, const Target& t, const Attention& a, int inputs
   }
   std::vector<int> buffers;
   for (int n = 0; n < inputs; ++n) buffers.push_back(n);
-  int next = inputs;
+  int next = inputs + (a.y ? 1 : 0);
   std::string masked = "(s)";
   if (a.mask) {
     const Shape& m = a.mask->strides;
@@ -176,7 +176,7 @@ Launch launch(const Target& t, Kernel k, int64_t heads, int64_t length, int64_t 
   return dispatch(t, std::move(k), static_cast<uint64_t>(heads * blocks), std::move(buffers));
 }
 
-int optional_inputs(const Attention& a) { return (a.mask ? 1 : 0) + (a.dropout > 0 ? 2 : 0); }
+int optional_inputs(const Attention& a) { return (a.y ? 1 : 0) + (a.mask ? 1 : 0) + (a.dropout > 0 ? 2 : 0); }
 
 }  // namespace
 

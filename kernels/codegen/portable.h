@@ -215,6 +215,7 @@ struct Attention {
   uint32_t stream = 0;
   std::array<Operand, 4> at = {};  ///< q, k, v, dy: strides along their four dimensions, the last 1
   std::array<Operand, 3> to = {};  ///< the same of the results: y, or dq, dk, dv
+  std::optional<Operand> y = {};   ///< of attention_grad: one more input behind delta, which only libraries read
 };
 /// "" or why attention does not run on the target's tensor cores, but in tiles of f32.
 std::string declines_tensor_cores(const Target&, const Attention& shape);

@@ -50,6 +50,10 @@ using RenderChoice = Choice<RenderNodeView, codegen::LaunchList>;
 /// Chooses an entry for a node, after checking its numerics, version, flags and sizes.
 RenderChoice choose_rendered(const RenderNodeView& c);
 
+/// For devices with a library: gives attention_grad one more input behind delta, y, if delta is the row sum of dy y, so
+/// that y lives until then. Not for nodes with a mask or dropout, which no library computes.
+void take_results(Program& p);
+
 /// Operands of an elementwise pass.
 std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& f);
 /// Launches of an elementwise pass.

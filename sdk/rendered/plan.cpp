@@ -161,10 +161,12 @@ const RenderChoice& Planner::preferred(uint32_t k) {
   return portable_;
 }
 
-const RenderedWork& Planner::made(const RenderChoice& choice, const RenderNodeView& c) {
+const RenderedWork& Planner::made(const RenderChoice& choice, const RenderNodeView& c, size_t operands) {
   if (!choice.entry->can.library) return cache_.work(*choice.entry, c);
   try {
-    return library_work_ = rendered(traits_, choice.entry->make(c));
+    library_work_ = rendered(traits_, choice.entry->make(c));
+    check_library(library_work_.list, c.number, operands);
+    return library_work_;
   } catch (const Error& e) {
     if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // portable products do not support gelu
     if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, choice.name(), e.what()));
@@ -172,6 +174,8 @@ const RenderedWork& Planner::made(const RenderChoice& choice, const RenderNodeVi
   Traits plain = traits_;
   plain.library = nullptr;
   RenderNodeView portable{c.program, c.number, plain, c.epilogue};
+  portable.views = c.views;
+  portable.places = c.places;
   RenderChoice other = choose_rendered(portable);
   if (!other.entry) throw NodeError(c.number, Code::declined, other.reasons());
   return library_work_ = rendered(traits_, other.entry->make(portable));
@@ -195,8 +199,8 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::string name = describe(choice.entry->name, k, more);
   std::erase(results, TUTTI_NONE);
   std::vector<uint32_t> in = memories_of(inputs), out;
-  for (size_t i = 0; i < choice.entry->can.views; ++i)
-    if (auto at = views_.find(n.inputs[i]); at != views_.end())
+  for (size_t i = 0; i < n.inputs.size(); ++i)
+    if (auto at = views_.find(n.inputs[i]); choice.entry->can.view(i) && at != views_.end())
       c.views[i] = {p_.type(n.inputs[i]).dtype, at->second.strides, at->second.offset};
   uint32_t over = overwritten_input(n, choice.entry->can);
   c.in_place = over != TUTTI_NONE;
@@ -205,8 +209,7 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   for (size_t i = 0; i < n.results.size(); ++i)
     if (auto at = places.find(n.results[i]); at != places.end())
       c.places[i] = {p_.type(n.results[i]).dtype, at->second.view.strides, at->second.view.offset};
-  const RenderedWork& work = made(choice, c);
-  if (choice.entry->can.library) check_library(work.list, k, inputs.size() + results.size());
+  const RenderedWork& work = made(choice, c, inputs.size() + results.size());
   for (uint32_t v : results) {
     if (auto at = places.find(v); at != places.end()) {
       out.push_back(at->second.memory);
@@ -245,6 +248,7 @@ void absorb_broadcasts(Program& p) {
 
 RenderedPlan plan_rendered(Program program, const Traits& traits, RenderCache& cache, const Trace& trace,
                            uint64_t tuning_bytes) {
+  if (traits.library) take_results(program);
   absorb_broadcasts(program);
   return Planner(program, traits, cache, trace, tuning_bytes).run();
 }

@@ -50,7 +50,7 @@ class Planner : Schedule {
   const RenderChoice& preferred(uint32_t k);
   /// The work of a chosen entry; if a library declines the epilogue, that of the portable kernel. Valid until the next
   /// call.
-  const RenderedWork& made(const RenderChoice& choice, const RenderNodeView& c);
+  const RenderedWork& made(const RenderChoice& choice, const RenderNodeView& c, size_t operands);
   void structured(uint32_t k, const RenderChoice& choice);
   /// The memory of the input that the node's result may overwrite, or NONE.
   uint32_t overwritten_input(const Node& n, const Capabilities& can);

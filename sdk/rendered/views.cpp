@@ -57,8 +57,9 @@ bool Planner::takes_view(uint32_t k, uint32_t v, const View& view) {
   if (n.elementwise() || moves(n)) return false;
   const RenderChoice& choice = cache_.choice(p_, k);
   if (!choice.entry || choice.entry->can.views == 0 || view.strides.empty() || view.strides.back() != 1) return false;
-  auto later = n.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(choice.entry->can.views, n.inputs.size()));
-  return std::find(later, n.inputs.end(), v) == n.inputs.end();
+  for (size_t i = 0; i < n.inputs.size(); ++i)
+    if (n.inputs[i] == v && !choice.entry->can.view(i)) return false;
+  return true;
 }
 
 bool Planner::read_by_passes(uint32_t v, const View& view, uint32_t first) {

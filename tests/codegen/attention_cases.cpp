@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/philox.h"
+#include "sdk/library.h"
 #include "tests/codegen/cases.h"
 
 namespace tutti::codegen::cases {
@@ -20,7 +23,8 @@ struct Problem {
   std::vector<Array> inputs;  ///< q, k, v, dy, lse, delta, mask, seed, step
   std::vector<double> y, lse, dq, dk, dv;
 
-  Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, Lies lies);
+  /// `with_y`: the last input is y, and delta its sum with dy, as a library computes it.
+  Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, Lies lies, bool with_y = false);
 
  private:
   double in(size_t input, const Operand& x, int64_t b, int64_t h, int64_t i, int64_t d) const {
@@ -40,7 +44,7 @@ Operand dense(DType t, int64_t heads, int64_t rows, int64_t size) {
   return {t, {heads * rows * size, rows * size, size, 1}};
 }
 
-Problem::Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, Lies lies) {
+Problem::Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, Lies lies, bool with_y) {
   a = {t, s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.width, 0.3, causal};
   a.dropout = dropout;
   a.stream = 9;
@@ -77,9 +81,13 @@ Problem::Problem(DType t, Sizes s, bool causal, Mask mask, double dropout, Lies 
   dq.resize(rows * static_cast<size_t>(s.depth));
   dk.resize(static_cast<size_t>(s.batch * s.key_heads * s.keys * s.depth));
   dv.resize(static_cast<size_t>(s.batch * s.key_heads * s.keys * s.width));
+  if (with_y) a.y = dense(t, s.heads, s.rows, s.width);
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h) head(b, h);
   inputs[4].at = lse;
+  if (!with_y) return;
+  inputs.push_back({t, y});
+  for (double& x : inputs.back().at) x = round_to(t, x);
 }
 
 bool Problem::attends(int64_t b, int64_t h, int64_t i, int64_t j, double& score) const {
@@ -104,15 +112,23 @@ void Problem::head(int64_t b, int64_t h) {
     for (int64_t j = 0; j < a.keys; ++j)
       if (attends(b, h, i, j, score)) sum += e[static_cast<size_t>(j)] = std::exp(score);
     lse[static_cast<size_t>(row)] = sum == 0 ? 0 : std::log(sum);
+    auto probability = [&](int64_t j) { return sum == 0 ? 0 : e[static_cast<size_t>(j)] / sum; };
+    double& delta = inputs[5].at[static_cast<size_t>(row)];
+    if (a.y) delta = 0;
+    for (int64_t d = 0; d < a.width; ++d) {
+      double& result = y[at(row, a.width, d)];
+      for (int64_t j = 0; j < a.keys; ++j)
+        result += probability(j) * kept(row * a.keys + j) * in(2, a.at[2], b, key, j, d);
+      if (a.y) delta += in(3, a.at[3], b, h, i, d) * round_to(a.dtype, result);
+    }
     for (int64_t j = 0; j < a.keys; ++j) {
-      double p = sum == 0 ? 0 : e[static_cast<size_t>(j)] / sum, keep = kept(row * a.keys + j), dp = 0;
+      double p = probability(j), keep = kept(row * a.keys + j), dp = 0;
       for (int64_t d = 0; d < a.width; ++d) {
         double dy = in(3, a.at[3], b, h, i, d);
-        y[at(row, a.width, d)] += p * keep * in(2, a.at[2], b, key, j, d);
         dv[at(keys * a.keys + j, a.width, d)] += p * keep * dy;
         dp += dy * in(2, a.at[2], b, key, j, d);
       }
-      double ds = p * (dp * keep - inputs[5].at[static_cast<size_t>(row)]) * a.scale;
+      double ds = p * (dp * keep - delta) * a.scale;
       for (int64_t d = 0; d < a.depth; ++d) {
         dq[at(row, a.depth, d)] += ds * in(1, a.at[1], b, key, j, d);
         dk[at(keys * a.keys + j, a.depth, d)] += ds * in(0, a.at[0], b, h, i, d);
@@ -131,19 +147,26 @@ Target gpu(Target t, bool busy) {
 }
 
 void add(std::vector<Case>& all, const std::string& name, DType t, Sizes s, bool causal, Mask mask = Mask::none,
-         double dropout = 0, Lies lies = Lies::apart, bool busy = false, bool whole = true) {
-  Problem p(t, s, causal, mask, dropout, lies);
+         double dropout = 0, Lies lies = Lies::apart, bool busy = false, bool whole = true, bool with_y = false) {
+  Problem p(t, s, causal, mask, dropout, lies, with_y);
   Case forward{"attention " + name}, backward{"gradient of attention " + name};
   backward.inputs = p.inputs;
   forward.inputs = {p.inputs[0], p.inputs[1], p.inputs[2]};
-  forward.inputs.insert(forward.inputs.end(), p.inputs.begin() + 6, p.inputs.end());
-  p.a.to = {dense(t, s.heads, s.rows, s.width)};
-  forward.make = [a = p.a, busy, whole](const Target& target) { return attention(gpu(target, busy), a, whole); };
+  if (!with_y) forward.inputs.insert(forward.inputs.end(), p.inputs.begin() + 6, p.inputs.end());
+  Attention plain = p.a;
+  plain.to = {dense(t, s.heads, s.rows, s.width)};
+  plain.y.reset();
+  forward.make = [a = plain, busy, whole](const Target& target) { return attention(gpu(target, busy), a, whole); };
   p.a.to = {dense(t, s.heads, s.rows, s.depth), dense(t, s.key_heads, s.keys, s.depth),
             dense(t, s.key_heads, s.keys, s.width)};
   backward.make = [a = p.a, busy, whole](const Target& target) {
     return attention_grad(gpu(target, busy), a, {whole, whole, true});
   };
+  if (with_y) {
+    sdk::LibraryRequest trial{.trial = true};
+    backward.by_library = [=, a = p.a](const sdk::Library& l) { return l.attention_grad(a, trial); };
+    forward.by_library = [=, a = plain](const sdk::Library& l) { return l.attention(a, true, trial); };
+  }
   forward.expected = {{t, p.y}};
   if (whole) {
     forward.expected.push_back({DType::f32, p.lse});
@@ -189,6 +212,18 @@ std::vector<Case> tensor_core_attention_cases() {
   add(all, "of 128 elements with an added mask in f16", h, {1, 1, 1, 20, 40, 128, 16}, false, Mask::added, 0.1);
   add(all, "y and dv alone in bf16", b, {1, 1, 1, 20, 40, 16, 16}, false, Mask::none, 0, Lies::apart, false, false);
   add(all, "of values of 112 elements in bf16", b, {1, 1, 1, 20, 40, 16, 112}, true);
+  return all;
+}
+
+std::vector<Case> library_attention_cases(DType t) {
+  std::vector<Case> all;
+  auto add_one = [&](const char* text, Sizes s, bool causal, Lies lies = Lies::apart) {
+    add(all, fmt::format("{} in {}", text, name(t)), t, s, causal, Mask::none, 0, lies, false, true, true);
+  };
+  add_one("of a library", {2, 2, 2, 40, 48, 32, 16}, false);
+  add_one("of a library, causal", {1, 2, 2, 70, 70, 64, 64}, true);
+  add_one("of a library, of shared heads", {2, 4, 2, 33, 65, 32, 32}, true);
+  add_one("of a library, of packed heads", {2, 2, 2, 37, 37, 64, 64}, true, Lies::packed);
   return all;
 }
 

@@ -67,6 +67,8 @@ std::vector<Case> together_cases();
 std::vector<Case> attention_cases();
 /// Those with kernels for tensor cores.
 std::vector<Case> tensor_core_attention_cases();
+/// Those that libraries compute, in f16 or bf16; their gradients have the input y.
+std::vector<Case> library_attention_cases(DType t);
 std::vector<Case> matmul_cases();
 /// Products with an activation or the sum of an operand, of which libraries support few.
 std::vector<Case> activation_cases();

@@ -49,6 +49,9 @@ TEST(DialectOnHost, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
 TEST(DialectOnHost, RowProgramsAgreeWithFloat64) { run_all(row_cases()); }
 TEST(DialectOnHost, KernelsInOneLaunchAgreeWithFloat64) { run_all(together_cases()); }
 TEST(DialectOnHost, AttentionAgreesWithFloat64) { run_all(attention_cases()); }
+TEST(DialectOnHost, AttentionWithAnInputForLibrariesAgreesWithFloat64) {
+  run_all(library_attention_cases(DType::bf16));
+}
 TEST(DialectOnHost, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
 TEST(DialectOnHost, ActivatedProductsAgreeWithFloat64) { run_all(activation_cases()); }
 TEST(DialectOnHost, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }

@@ -10,51 +10,14 @@
 #include <thread>
 
 #include "backends/cuda/build.h"
-#include "graph/lower/compile.h"
 #include "graph/ops.h"
 #include "nn/nets.h"
-#include "sdk/library.h"
-#include "sdk/rendered/cache.h"
-#include "sdk/rendered/plan.h"
 #include "train/step/programs.h"
+#include "tests/cuda/graph_plan.h"
 #include "train/task/tasks.h"
 
 namespace tutti::cuda {
 namespace {
-
-/// An H100 as its driver describes it, perhaps with a library.
-sdk::Traits hopper(const sdk::Library* library = nullptr) {
-  sdk::Traits t;
-  t.library = library;
-  t.language = &sdk::Language::cuda_c();
-  t.half_storage = true;
-  t.max_local = 1024;
-  t.subgroup = 32;
-  t.local_bytes = 49152;
-  t.compute_units = 132;
-  t.max_arguments = 256;
-  return t;
-}
-
-/// The plan of a graph whose nodes the rendered kernels and the library take.
-sdk::RenderedPlan plan(const Graph& g, const sdk::Library* library = nullptr) {
-  sdk::Traits traits = hopper(library);
-  Legalizer legalizer(
-      [&](const Graph& asked) {
-        Lowered lowered(asked);
-        sdk::Program program = sdk::Program::parse(lowered.program());
-        std::vector<Verdict> verdicts;
-        for (uint32_t k = 0; k < program.nodes.size(); ++k) {
-          sdk::RenderChoice choice = sdk::choose_rendered({program, k, traits});
-          verdicts.push_back({choice.entry != nullptr, choice.entry ? "" : choice.reasons()});
-        }
-        return verdicts;
-      },
-      "cuda");
-  Lowered lowered = compile_for_device(g, legalizer);
-  sdk::RenderCache cache(traits);
-  return plan_rendered(sdk::Program::parse(lowered.program()), traits, cache, nullptr);
-}
 
 /// Resident samples with labels.
 InputLayout rows_of(const TensorType& sample, int64_t count) {
