@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t tile = 64, step = 32;
 constexpr uint32_t teams = 4;
-constexpr uint64_t shared_bytes = (2 * 1280 + 4352) * 4;  // of the kernel's three arrays
+constexpr uint64_t shared_bytes = uint64_t{4} * (2 * 1280 + 4352);  // of the kernel's three arrays
 constexpr int64_t rounds = 140;  // of a work-item per 16 of k, with the smallest subgroups and shapes
 
 /// The largest of the target's shapes that divide what a subgroup multiplies, or one without elements.

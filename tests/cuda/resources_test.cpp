@@ -12,8 +12,8 @@
 #include "backends/cuda/build.h"
 #include "graph/ops.h"
 #include "nn/nets.h"
-#include "train/step/programs.h"
 #include "tests/cuda/graph_plan.h"
+#include "train/step/programs.h"
 #include "train/task/tasks.h"
 
 namespace tutti::cuda {
