@@ -26,6 +26,8 @@ class VulkanDriver : public sdk::Driver {
   uint32_t barriers(sdk::SequenceId sequence) const { return sequences_.at(sequence).barriers; }
   /// Uses staging copies even if memory is mapped, to test devices without unified memory.
   void avoid_mapping() { avoid_mapping_ = true; }
+  /// Kernels use no cooperative matrices from now on.
+  void avoid_matrices() { traits_.cooperative.clear(); }
 
  private:
   sdk::MemoryId do_allocate(uint64_t bytes, const std::string& what) override;

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "backends/vulkan/driver.h"
+#include "backends/vulkan/matrix_probe.h"
 #include "backends/vulkan/vulkan.h"
 #include "sdk/rendered/rendered.h"
 
@@ -31,12 +34,22 @@ class VulkanPlugin : public sdk::RenderedPlugin {
 
  protected:
   std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override {
-    return std::make_unique<VulkanDriver>(instance_, instance_->devices().at(device));
+    auto driver = std::make_unique<VulkanDriver>(instance_, instance_->devices().at(device));
+    if (driver->traits().cooperative.empty()) return driver;
+    auto [known, fresh] = without_matrices_.try_emplace(device);
+    if (fresh) known->second = declines_cooperative_matrices(*driver);
+    if (known->second.empty()) return driver;
+    if (fresh)
+      host_.log(2, "vulkan",
+                fmt::format("cooperative matrices are not used: {}: {}", driver->traits().identity, known->second));
+    driver->avoid_matrices();
+    return driver;
   }
 
  private:
   // Kept as long as the plugin; drivers are not unloaded, like the plugin's library.
   std::shared_ptr<Instance> instance_;
+  std::map<uint32_t, std::string> without_matrices_;  // per device that lists them: why they are not used, or ""
 };
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <map>
 
 #include "backends/vulkan/compiler.h"
+#include "backends/vulkan/matrix_probe.h"
 #include "kernels/codegen/kernel.h"
+#include "tests/sdk/rendered/fake_driver.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -47,6 +49,39 @@ TEST(CooperativeModules, MatricesHaveFloatComponents) {
 TEST(CooperativeModules, OthersStayAsTheyAre) {
   const std::vector<uint32_t> words = compile_glsl("#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n");
   EXPECT_EQ(with_component_types(words), words);
+}
+
+std::shared_ptr<test::Tape> tape_with_matrices() {
+  auto tape = std::make_shared<test::Tape>();
+  sdk::Traits& t = tape->traits;
+  t.language = &codegen::Language::glsl();
+  t.half_storage = true;
+  t.subgroup = 32;
+  t.max_local = 256;
+  t.cooperative = {{16, 16, 16}};
+  return tape;
+}
+
+TEST(CooperativeProbe, FindsWrongNumbers) {
+  auto tape = tape_with_matrices();
+  std::string why = declines_cooperative_matrices(*test::make_fake_driver(tape));  // whose kernels do nothing
+  EXPECT_NE(why.find("element 0 of a product is 0, expected "), std::string::npos) << why;
+  EXPECT_EQ(tape->built.size(), 1u);
+  EXPECT_TRUE(tape->memory.empty());
+}
+
+TEST(CooperativeProbe, FindsKernelsThatAreNotBuilt) {
+  auto tape = tape_with_matrices();
+  tape->build_fails_at = 0;
+  EXPECT_NE(declines_cooperative_matrices(*test::make_fake_driver(tape)), "");
+  EXPECT_TRUE(tape->memory.empty());
+}
+
+TEST(CooperativeProbe, AsksNothingOfDevicesWithoutThem) {
+  auto tape = tape_with_matrices();
+  tape->traits.cooperative.clear();
+  EXPECT_EQ(declines_cooperative_matrices(*test::make_fake_driver(tape)), "");
+  EXPECT_TRUE(tape->built.empty());
 }
 
 }  // namespace
