@@ -9,14 +9,14 @@ namespace tutti::os {
 #ifdef _WIN32
 constexpr const char *library_suffix = ".dll", *program_suffix = ".exe";
 constexpr char path_separator = ';';  ///< between the folders of a variable
-/// Flags of the loader: what a library needs is searched in its folder and in the system's
-/// (LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS).
-constexpr unsigned safe_search = 0x1100;
 #else
-constexpr unsigned safe_search = 0;
 constexpr const char *library_suffix = ".so", *program_suffix = "";
 constexpr char path_separator = ':';
 #endif
+
+/// Flags of Windows' loader for a library at an absolute path: what it needs is searched in its folder and in the
+/// system's. 0 elsewhere.
+extern const unsigned safe_search;
 
 /// A library that was opened; closed only on request, because threads and exit handlers may still use its code.
 using Library = void*;

@@ -4,12 +4,14 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from commands import run  # noqa: E402
+
 PORT = ROOT / "scripts/packages/vcpkg/tutti"
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
 
@@ -67,13 +69,6 @@ function(vcpkg_install_copyright)
 endfunction()
 include("${CURRENT_PORT_DIR}/portfile.cmake")
 """
-
-
-def run(*command, **options):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, **options)
-    if done.returncode:
-        raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done.stdout
 
 
 class Port(unittest.TestCase):

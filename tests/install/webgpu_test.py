@@ -5,10 +5,12 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from commands import run  # noqa: E402
 
 PREFIX = pathlib.Path(os.environ["TUTTI_PREFIX"]).resolve()
 SOURCE = pathlib.Path(os.environ["TUTTI_SOURCE"]).resolve()
@@ -38,16 +40,10 @@ class WebGpu(unittest.TestCase):
                    "TUTTI_PLUGIN_PATH": str(cls.folder / "webgpu/build/plugins")}
         readme = (PLUGIN / "README.md").read_text(encoding="utf-8")
         commands = re.findall(r"^```sh\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)[0]
-        result = subprocess.run(["bash", "-euxc", commands], cwd=cls.folder / "webgpu", env=cls.env, text=True,
-                                capture_output=True, timeout=280)
-        print(result.stdout, result.stderr)
-        assert result.returncode == 0, "the README's commands failed"
+        print(run("bash", "-euxc", commands, cwd=cls.folder / "webgpu", env=cls.env, timeout=280))
 
     def tutti(self, *arguments):
-        result = subprocess.run(["tutti", *map(str, arguments)], cwd=self.folder, env=self.env, text=True,
-                                capture_output=True, timeout=280)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        return result.stdout
+        return run("tutti", *arguments, cwd=self.folder, env=self.env, timeout=280)
 
     def test_no_text_is_rewritten(self):
         for file in PLUGIN.glob("*.cpp"):

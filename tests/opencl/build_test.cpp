@@ -4,6 +4,7 @@
 #include <regex>
 #include <sstream>
 
+#include "core/os/environment.h"
 #include "kernels/codegen/kernel.h"
 #include "kernels/codegen/portable.h"
 #include "tests/opencl/fixture.h"
@@ -128,10 +129,10 @@ TEST_F(OpenClTest, rendered_kernels_get_along_in_one_program) {
 class OpenClCacheTest : public OpenClTest {
  protected:
   void SetUp() override {
-    setenv("POCL_KERNEL_CACHE", "0", 1);
+    os::set_variable("POCL_KERNEL_CACHE", "0");
     OpenClTest::SetUp();
   }
-  void TearDown() override { unsetenv("POCL_KERNEL_CACHE"); }
+  void TearDown() override { os::unset_variable("POCL_KERNEL_CACHE"); }
 };
 
 TEST_F(OpenClCacheTest, takes_a_cached_binary) {

@@ -1,4 +1,5 @@
 // Memory, sequences and tickets of the OpenCL driver.
+#include "core/os/environment.h"
 #include "tests/opencl/fixture.h"
 
 #include <algorithm>
@@ -285,13 +286,13 @@ TEST_F(OpenClTest, recorded_launches_give_what_single_ones_give) {
   for (const Found& f : usable_devices()) {
     SCOPED_TRACE(f.info.name);
     size_t none = 0, all = 0;
-    setenv("TUTTI_OPENCL_COMMAND_BUFFER", "0", 1);
+    os::set_variable("TUTTI_OPENCL_COMMAND_BUFFER", "0");
     Driver plain(f, sdk::Host());
     std::vector<uint32_t> expected = run_chain(plain, 25, none);
     EXPECT_EQ(none, 0u);
-    setenv("TUTTI_OPENCL_COMMAND_BUFFER", "1", 1);
+    os::set_variable("TUTTI_OPENCL_COMMAND_BUFFER", "1");
     Driver recording(f, sdk::Host());
-    unsetenv("TUTTI_OPENCL_COMMAND_BUFFER");
+    os::unset_variable("TUTTI_OPENCL_COMMAND_BUFFER");
     EXPECT_EQ(run_chain(recording, 25, all), expected);
     EXPECT_EQ(all, has_extension(f.device, "cl_khr_command_buffer") ? 59u : 0u) << "all but the copy";
     uint32_t y = 0;

@@ -136,16 +136,26 @@ class Windows(unittest.TestCase):
         out, _ = run("doctor")
         self.assertRegex(out, r"cpu:0: .*: trained two steps")
 
+    def conformance(self, plugin, *words, code=0):
+        """The checks of `tutti conformance`."""
+        file = self.folder / "result.json"
+        run("conformance", str(BUILD / f"lib/tutti/plugins/tutti_{plugin}.dll"), *words, "--json", str(file), code=code)
+        return json.loads(file.read_text(encoding="utf-8"))["checks"]
+
     def test_plugins_conform(self):
         # One check of CPUs needs a limit of memory, which Windows does not have.
         for name, missing in (("reference", []), ("cpu", ["memory.refused"])):
             with self.subTest(plugin=name):
-                file = str(self.folder / "result.json")
-                run("conformance", str(BUILD / f"lib/tutti/plugins/tutti_{name}.dll"), "--json", file, code=1 if missing else 0)
-                checks = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))["checks"]
+                checks = self.conformance(name, code=1 if missing else 0)
                 self.assertEqual([c["id"] for c in checks if c["must"] and c["outcome"] != "pass"], missing)
-                outcomes = {c["id"]: c["outcome"] for c in checks}
-                self.assertGreater(list(outcomes.values()).count("pass"), 230)
+                self.assertGreater(sum(c["outcome"] == "pass" for c in checks), 230)
+
+    def test_every_op_through_the_loaders_of_wine(self):
+        for name in ("opencl", "vulkan"):
+            with self.subTest(plugin=name):
+                checks = self.conformance(name, "--only", "op.*")
+                self.assertEqual([c["id"] for c in checks if c["outcome"] != "pass"], [])
+                self.assertGreater(sum(c["id"].startswith("op.") for c in checks), 100)
 
     def test_processes_end(self):
         """Threads that ended shortly before their process once left locks that its end waited for."""

@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,6 +13,9 @@ import unittest
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+import commands  # noqa: E402
+
 BUILD = sys.argv.pop() if len(sys.argv) > 1 else None
 TESTS = ("package_test.py", "arrays_test.py")
 TRAIN = """
@@ -38,10 +40,7 @@ def bare():
 
 
 def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, env=bare(), **options)
-    if done.returncode:
-        raise AssertionError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done.stdout
+    return commands.run(*command, env=bare(), **options)
 
 
 class Wheels(unittest.TestCase):

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "core/os/environment.h"
 #include "tests/support/device_run.h"
 #include "verify/parity/suite.h"
 
@@ -12,7 +13,7 @@ namespace tutti {
 namespace {
 
 /// Rendered sessions look for writes outside of their memory.
-[[maybe_unused]] const int guarded = setenv("TUTTI_SENTINELS", "1", 0);
+[[maybe_unused]] const bool guarded = (os::set_variable("TUTTI_SENTINELS", "1", false), true);
 
 class OpParity : public testing::TestWithParam<std::string> {};
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include "core/os/environment.h"
 #include "core/runtime/selector.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/ops.h"
@@ -14,7 +15,7 @@ namespace tutti {
 namespace {
 
 /// Rendered sessions look for writes outside of their memory.
-[[maybe_unused]] const int guarded = setenv("TUTTI_SENTINELS", "1", 0);
+[[maybe_unused]] const bool guarded = (os::set_variable("TUTTI_SENTINELS", "1", false), true);
 
 /// All that a user writes.
 const OpDef soft_clip_op{

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/base/status.h"
+#include "core/os/environment.h"
 #include "core/runtime/selector.h"
 #include "tests/support/device_run.h"
 #include "verify/parity/compare.h"
@@ -22,7 +23,7 @@ namespace tutti::parity {
 namespace {
 
 /// Rendered sessions look for writes outside of their memory.
-[[maybe_unused]] const int guarded = setenv("TUTTI_SENTINELS", "1", 0);
+[[maybe_unused]] const bool guarded = (os::set_variable("TUTTI_SENTINELS", "1", false), true);
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double inf = std::numeric_limits<double>::infinity();

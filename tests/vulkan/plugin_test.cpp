@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/vulkan/vulkan.h"
+#include "core/os/environment.h"
 #include "tests/support/require.h"
 
 namespace tutti::vulkan {
@@ -27,14 +28,14 @@ class VulkanPluginTest : public ::testing::Test {
   }
   void TearDown() override {
     plugin->shutdown();
-    unsetenv("VK_DRIVER_FILES");
-    unsetenv("VK_ICD_FILENAMES");
+    os::unset_variable("VK_DRIVER_FILES");
+    os::unset_variable("VK_ICD_FILENAMES");
     fs::remove_all(folder);
   }
   /// Makes the loader use this driver file alone (two names: an older and a newer loader's).
   void use_driver(const fs::path& file) {
-    setenv("VK_DRIVER_FILES", file.c_str(), 1);
-    setenv("VK_ICD_FILENAMES", file.c_str(), 1);
+    os::set_variable("VK_DRIVER_FILES", file.string());
+    os::set_variable("VK_ICD_FILENAMES", file.string());
   }
   fs::path file(const char* name, const std::string& text) {
     std::ofstream(folder / name) << text;
@@ -75,8 +76,8 @@ TEST_F(VulkanPluginTest, DriverLibraryIsNoDriver) {
 TEST_F(VulkanPluginTest, RecoversWhenADriverComes) {
   use_driver(folder / "none.json");
   expect_unusable();
-  unsetenv("VK_DRIVER_FILES");
-  unsetenv("VK_ICD_FILENAMES");
+  os::unset_variable("VK_DRIVER_FILES");
+  os::unset_variable("VK_ICD_FILENAMES");
   std::vector<sdk::Device> devices = plugin->devices();
   ASSERT_FALSE(devices.empty());
   if (!devices[0].unusable.empty()) return test::skip_without("vulkan", devices[0].unusable);

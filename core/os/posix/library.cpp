@@ -5,6 +5,8 @@
 
 namespace tutti::os {
 
+const unsigned safe_search = 0;
+
 Library open_library(const std::string& file, std::string& why, bool lazily) {
   Library library = dlopen(file.c_str(), (lazily ? RTLD_LAZY : RTLD_NOW) | RTLD_LOCAL);
   if (library) return library;

@@ -19,10 +19,13 @@ bool read_at(std::ifstream& in, uint64_t at, T& out) {
 
 }  // namespace
 
+// Never the working folder, nor those of PATH.
+const unsigned safe_search = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
+
 Library open_library(const std::string& file, std::string& why, bool) {
   const std::filesystem::path path = std::filesystem::path(wide(file)).make_preferred();
-  // Never the working folder, nor those of PATH.
-  const DWORD how = LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | (path.is_absolute() ? LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR : 0);
+  // Windows refuses the folder of a library that is named without one.
+  const DWORD how = path.is_absolute() ? safe_search : safe_search & ~LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR;
   DWORD before = 0;
   SetThreadErrorMode(SEM_FAILCRITICALERRORS, &before);  // no windows that ask
   Library library = LoadLibraryExW(path.c_str(), nullptr, how);
