@@ -195,6 +195,8 @@ struct Conv {
   int64_t batch = 1, channels = 1, filters = 1, groups = 1;
   WindowAxis h, w;
   bool bias = false, relu = false;  ///< for conv only: bias[filters] is input 2
+  /// Images are [batch, h, w, channels], weights [filters, h, w, channels / groups]. Only for libraries.
+  bool channels_last = false;
 };
 /// Inputs x, w[, bias]; result y.
 LaunchList conv(const Target&, const Conv& shape);
