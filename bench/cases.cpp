@@ -12,6 +12,9 @@
 #include "graph/ops/conv2d.h"
 #include "graph/ops/conv2d_dw.h"
 #include "graph/ops/conv2d_dx.h"
+#include "graph/ops/conv2d_nhwc.h"
+#include "graph/ops/conv2d_nhwc_dw.h"
+#include "graph/ops/conv2d_nhwc_dx.h"
 #include "graph/ops/exp.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/matmul.h"
@@ -51,24 +54,24 @@ struct Conv {
   }
 };
 
+/// A convolution or a gradient of two operands. `last`: of channels-last images.
+enum class Of { forward, images, weights };
+template <Of of, bool last>
 Graph convolution(const Shape& s, DType t) {
   Graph g;
   Conv c(s);
-  output(g, conv2d(g.state("x", {t, c.x}), g.state("w", {t, c.w}), c.options));
-  return g;
-}
-
-Graph convolution_dx(const Shape& s, DType t) {
-  Graph g;
-  Conv c(s);
-  output(g, conv2d_dx(g.state("d", {t, c.y}), g.state("w", {t, c.w}), c.x, c.options));
-  return g;
-}
-
-Graph convolution_dw(const Shape& s, DType t) {
-  Graph g;
-  Conv c(s);
-  output(g, conv2d_dw(g.state("x", {t, c.x}), g.state("d", {t, c.y}), c.w, c.options));
+  auto in_layout = [](const Shape& first) { return last ? Shape{first[0], first[2], first[3], first[1]} : first; };
+  auto state = [&](const char* name, const Shape& first) { return g.state(name, {t, in_layout(first)}); };
+  if (of == Of::forward) {
+    Value x = state("x", c.x), w = state("w", c.w);
+    output(g, last ? conv2d_nhwc(x, w, c.options) : conv2d(x, w, c.options));
+  } else if (of == Of::images) {
+    Value d = state("d", c.y), w = state("w", c.w);
+    output(g, last ? conv2d_nhwc_dx(d, w, in_layout(c.x), c.options) : conv2d_dx(d, w, c.x, c.options));
+  } else {
+    Value x = state("x", c.x), d = state("d", c.y);
+    output(g, last ? conv2d_nhwc_dw(x, d, in_layout(c.w), c.options) : conv2d_dw(x, d, c.w, c.options));
+  }
   return g;
 }
 
@@ -124,7 +127,8 @@ Value row_softmax(Value x) { return softmax(x, -1); }
 Value transposed(Value x) { return transpose(x, {1, 0}); }
 
 constexpr std::string_view heads_mean = "batch x heads x length x elements of a head, causal";
-constexpr std::string_view conv_means = "N x C x H x W x filters x size (odd sizes keep H and W)";
+constexpr std::string_view conv_means = "N x C x H x W x filters x size (odd sizes keep H and W)",
+                           last_means = "N x C x H x W x filters x size, of channels-last images";
 
 }  // namespace
 
@@ -141,9 +145,12 @@ const std::vector<OpKind>& op_kinds() {
        {64, 128, 128, 64},
        {2, 16, 16, 16},
        product<false, true>},
-      {"conv2d", conv_means, images, few, convolution},
-      {"conv2d_dx", conv_means, images, few, convolution_dx},
-      {"conv2d_dw", conv_means, images, few, convolution_dw},
+      {"conv2d", conv_means, images, few, convolution<Of::forward, false>},
+      {"conv2d_dx", conv_means, images, few, convolution<Of::images, false>},
+      {"conv2d_dw", conv_means, images, few, convolution<Of::weights, false>},
+      {"conv2d_nhwc", last_means, images, few, convolution<Of::forward, true>},
+      {"conv2d_nhwc_dx", last_means, images, few, convolution<Of::images, true>},
+      {"conv2d_nhwc_dw", last_means, images, few, convolution<Of::weights, true>},
       {"max_pool2d", "N x C x H x W, windows of 2 x 2", {64, 32, 28, 28}, {4, 4, 8, 8}, unary<pool>},
       {"add", "rows x columns", table, small, sum_of_two},
       {"exp", "rows x columns", table, small, unary<exponential>},

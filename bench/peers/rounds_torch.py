@@ -150,11 +150,12 @@ class Peer:
             return without_gradients(lambda: torch.matmul(a, b, out=y))
         if op.startswith("conv2d"):
             pad = s[5] // 2
-            x, w = random(*s[:4]), random(s[4], s[1], s[5], s[5])
-            d = random(*F.conv2d(x, w, padding=pad).shape)
-            if op == "conv2d":
+            order = torch.channels_last if "_nhwc" in op else torch.contiguous_format
+            x, w = (random(*shape).to(memory_format=order) for shape in (s[:4], (s[4], s[1], s[5], s[5])))
+            d = random(*F.conv2d(x, w, padding=pad).shape).to(memory_format=order)
+            if op in ("conv2d", "conv2d_nhwc"):
                 return without_gradients(lambda: F.conv2d(x, w, padding=pad))
-            wanted = [op == "conv2d_dx", op == "conv2d_dw", False]
+            wanted = [op.endswith("_dx"), op.endswith("_dw"), False]
             return without_gradients(lambda: torch.ops.aten.convolution_backward(
                 d, x, w, None, [1, 1], [pad, pad], [1, 1], False, [0, 0], 1, wanted))
         if op.startswith("attention"):

@@ -26,10 +26,10 @@ bool has_channels_last(const Graph& g, Legalizer& legalizer) {
 }
 
 /// The graph in the layout of images that the device prefers. Channels-last images must be worth their transposes:
-/// those of ops between convolutions that have no such kernels (pools, group norms).
+/// those of nodes between convolutions that compute in one order of elements alone, as group norms.
 Graph in_layout(Graph g, Legalizer& legalizer) {
   if (!has_channels_last(g, legalizer)) return g;
-  Graph last = tidied(channels_last(g));
+  Graph last = tidied(legalizer.expand(channels_last(g)));
   return transposed_bytes(last) - transposed_bytes(g) < convolution_bytes(g) ? std::move(last) : std::move(g);
 }
 

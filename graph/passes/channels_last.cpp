@@ -10,6 +10,10 @@
 #include "core/geometry/copy.h"
 #include "core/geometry/reduction.h"
 #include "graph/conv.h"
+#include "graph/ops/avg_pool2d.h"
+#include "graph/ops/avg_pool2d_dx.h"
+#include "graph/ops/avg_pool2d_nhwc.h"
+#include "graph/ops/avg_pool2d_nhwc_dx.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
 #include "graph/ops/conv2d.h"
@@ -19,6 +23,10 @@
 #include "graph/ops/conv2d_nhwc_dw.h"
 #include "graph/ops/conv2d_nhwc_dx.h"
 #include "graph/ops/max.h"
+#include "graph/ops/max_pool2d.h"
+#include "graph/ops/max_pool2d_dx.h"
+#include "graph/ops/max_pool2d_nhwc.h"
+#include "graph/ops/max_pool2d_nhwc_dx.h"
 #include "graph/ops/mean.h"
 #include "graph/ops/min.h"
 #include "graph/ops/pad.h"
@@ -56,9 +64,32 @@ Ints in_order(const Ints& numbers) {
 /// Whether both layouts have their elements in the same order.
 bool either(const Shape& first) { return first[1] == 1 || first[2] * first[3] == 1; }
 
-/// A convolution's attributes for channels-last shapes.
+const OpDef* channels_last_pool(const OpDef* op) {
+  return op == &max_pool2d_op      ? &max_pool2d_nhwc_op
+         : op == &max_pool2d_dx_op ? &max_pool2d_nhwc_dx_op
+         : op == &avg_pool2d_op    ? &avg_pool2d_nhwc_op
+         : op == &avg_pool2d_dx_op ? &avg_pool2d_nhwc_dx_op
+                                   : nullptr;
+}
+
+/// Attributes of a convolution or pool for channels-last shapes.
 Attrs attributes(const Node& n) {
   return n.attrs.has("shape") ? with_shape(n.attrs, channels_last(n.attrs.ints("shape"))) : n.attrs;
+}
+
+/// The attributes of a pool, or of an op with numbers per axis, for channels-last operands; none for other ops.
+std::optional<Attrs> moved_attributes(const Node& n) {
+  Attrs a = attributes(n);
+  if (channels_last_pool(n.op)) return a;
+  if (n.op == &concat_op) {
+    a.set("axis", Ints{static_cast<int64_t>(place[static_cast<size_t>(normalize_axis(a.i("axis"), 4))])});
+    return a;
+  }
+  std::vector<const char*> lists;
+  if (n.op == &slice_op) lists = {"starts", "stops", "strides"};
+  if (n.op == &pad_op) lists = {"low", "high", "interior"};
+  for (const char* name : lists) a.set(name, in_order(a.ints(name)));
+  return lists.empty() ? std::nullopt : std::optional(a);
 }
 
 /// Rewrites a graph; values may exist in either layout, or in both.
@@ -149,18 +180,13 @@ class Layout {
   bool on_last(const Node& n) {
     if (n.op->elementwise()) return elementwise(n);
     if (reduces(n.op)) return reduction(n);
-    Attrs a = n.attrs;
-    if (n.op == &concat_op)
-      a.set("axis", Ints{static_cast<int64_t>(place[static_cast<size_t>(normalize_axis(a.i("axis"), 4))])});
-    else if (n.op == &slice_op)
-      for (const char* name : {"starts", "stops", "strides"}) a.set(name, in_order(a.ints(name)));
-    else if (n.op == &pad_op)
-      for (const char* name : {"low", "high", "interior"}) a.set(name, in_order(a.ints(name)));
-    else
-      return false;
+    std::optional<Attrs> a = moved_attributes(n);
+    if (!a) return false;
+    const OpDef* pool = channels_last_pool(n.op);
     Values in;
     for (ValueId v : n.inputs) in.push_back(last(v));
-    set_images(n.results[0], call(*n.op, in, a));
+    Values out = call_all(pool ? *pool : *n.op, in, *a);
+    for (size_t k = 0; k < out.size(); ++k) set_images(n.results[k], out[k]);
     return true;
   }
 

@@ -9,7 +9,7 @@ namespace tutti {
 TUTTI_API Graph channels_last_convolutions(const Graph& g);
 
 /// The same graph with conv2d_nhwc and its gradients instead of conv2d and its gradients. Nodes between convolutions
-/// (elementwise nodes, reductions, slices, concatenations) compute on channels-last values too; others, states and feeds
+/// (elementwise nodes, reductions, pools, slices, concatenations) compute on channels-last values too; others, states and feeds
 /// keep their layout, and transposes are added where one meets the other.
 TUTTI_API Graph channels_last(const Graph& g);
 

@@ -30,11 +30,12 @@ Kernel pool_kernel(const char* name, const Pool& p, int64_t count) {
                                                      {"PW", p.w.padding}, {"DH", p.h.dilation}, {"DW", p.w.dilation}};
   for (auto& [n, value] : numbers)
     if (k.takes(n)) k.set(n, value);
-  k.elements = static_cast<uint64_t>(p.planes * std::max(p.h.size * p.w.size, p.h.count * p.w.count));
+  if (k.takes("INNER")) k.set("INNER", p.inner);
+  k.elements = static_cast<uint64_t>(p.planes * p.inner * std::max(p.h.size * p.w.size, p.h.count * p.w.count));
   return k;
 }
 
-int64_t results(const Pool& p) { return p.planes * p.h.count * p.w.count; }
+int64_t results(const Pool& p) { return p.planes * p.h.count * p.w.count * p.inner; }
 
 LaunchList launch(const Target& t, Kernel k, int64_t total, std::vector<int> buffers) {
   k.set("TOTAL", total);
@@ -59,7 +60,9 @@ bool inside(const WindowAxis& a) {
 }
 
 /// Whether work-items loop over the lines of windows of so many taps, which the loop writes out.
-bool in_lines(const Target& t, const Pool& p) { return loops_over(t, p.w.count) && p.h.kernel * p.w.kernel <= 16; }
+bool in_lines(const Target& t, const Pool& p) {
+  return p.inner == 1 && loops_over(t, p.w.count) && p.h.kernel * p.w.kernel <= 16;
+}
 
 Kernel windows(const Target& t, const Pool& p) {
   int64_t taps = p.h.kernel * p.w.kernel;
@@ -125,7 +128,7 @@ bool covers_once(const WindowAxis& a) {
 
 /// The gradient of pooling. `share`: the contribution of a window with cotangent v to its pixel.
 LaunchList gradient(const Target& t, const Pool& p, bool index, const std::string& share) {
-  int64_t total = p.planes * p.h.size * p.w.size;
+  int64_t total = p.planes * p.h.size * p.w.size * p.inner;
   if (total == 0) return {};
   bool apart = covers_once(p.h) && covers_once(p.w) && p.h.kernel * p.w.kernel <= 16;
   const bool lines = apart && in_lines(t, p);

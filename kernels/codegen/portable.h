@@ -248,6 +248,7 @@ struct Pool {
   DType dtype = DType::f32;
   int64_t planes = 1;
   WindowAxis h, w;
+  int64_t inner = 1;  ///< channels of a pixel: images are [planes, h, w, inner]
 };
 /// Input x. Results: if `y`, the largest element of each window (NaN counts as largest); if `index`, its tap ky *
 /// w.kernel + kx (i32): the first in a tie, never the padding.

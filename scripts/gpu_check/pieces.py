@@ -195,10 +195,11 @@ GELU_TRACE = train("trace-gelu", "mlp", GELU + " --precision tf32", steps=20, en
 
 ATTENTION = ["bmm_tb:128x1024x1024x64", "bmm:128x1024x64x1024"]
 FUSED = [f"{op}:{shape}" for shape in ("1x12x1024x64", "8x6x256x64") for op in ("attention", "attention_grad")]
-CONV = ["conv2d:64x64x56x56x64x3", "conv2d_dx:64x64x56x56x64x3", "conv2d_dw:64x64x56x56x64x3"]
+CONV = [f"conv2d{kind}:64x64x56x56x64x3" for kind in ("", "_dx", "_dw")]
+LAST = [f"conv2d_nhwc{kind}:64x64x56x56x64x3" for kind in ("", "_dx", "_dw")]
 RATES = [
     rates("f32", ["matmul:4096x4096x4096", *ATTENTION, *CONV, "add:16384x8192", "softmax:16384x4096", "adam:67108864"]),
-    rates("bf16", ["matmul:8192x8192x8192", *ATTENTION, *FUSED, *CONV]),
+    rates("bf16", ["matmul:8192x8192x8192", *ATTENTION, *FUSED, *CONV, *LAST]),
     *[steps_of(f"steps-{precision}", "cuda", precision=precision) for precision in ("f32", "bf16", "tf32")],
 ]
 

@@ -10,9 +10,9 @@ using NodeView = RenderNodeView;
 
 // ---- convolutions
 
-/// Whether the node is conv2d_nhwc or a gradient of it.
-bool is_last(const NodeView& c) { return c.node().op.starts_with("conv2d_nhwc"); }
-/// The shape of an operand as conv2d has it.
+/// Whether images are channels-last.
+bool is_last(const NodeView& c) { return c.node().op.find("_nhwc") != std::string::npos; }
+/// The shape of an operand with the channels first.
 Shape as_first(const NodeView& c, const Shape& shape) { return is_last(c) ? channels_first(shape) : shape; }
 
 /// The convolution of a geometry with the node's epilogue.
@@ -94,8 +94,9 @@ LaunchList conv_dw(const NodeView& c) {
 
 /// The pool of images `x`; sets `y` to the result's shape.
 codegen::Pool pool_of(const NodeView& c, const Shape& x, Shape& y) {
-  WindowGeometry g = pool_geometry(x, c.node().attrs);
-  y = g.pooled();
+  WindowGeometry g = pool_geometry(as_first(c, x), c.node().attrs);
+  y = is_last(c) ? channels_last(g.pooled()) : g.pooled();
+  if (is_last(c)) return {c.in(0).dtype, x[0], g.h, g.w, x[3]};
   return {c.in(0).dtype, g.planes(), g.h, g.w};
 }
 
@@ -155,7 +156,11 @@ std::vector<RenderEntry> conv_entries() {
           {"portable pool", "max_pool2d", declines<max_pool>, max_pool},
           {"portable pool", "max_pool2d_dx", declines<max_pool_dx>, max_pool_dx},
           {"portable pool", "avg_pool2d", declines<avg_pool>, avg_pool},
-          {"portable pool", "avg_pool2d_dx", declines<avg_pool_dx>, avg_pool_dx}};
+          {"portable pool", "avg_pool2d_dx", declines<avg_pool_dx>, avg_pool_dx},
+          {"portable pool", "max_pool2d_nhwc", declines<max_pool>, max_pool},
+          {"portable pool", "max_pool2d_nhwc_dx", declines<max_pool_dx>, max_pool_dx},
+          {"portable pool", "avg_pool2d_nhwc", declines<avg_pool>, avg_pool},
+          {"portable pool", "avg_pool2d_nhwc_dx", declines<avg_pool_dx>, avg_pool_dx}};
 }
 
 std::vector<RenderEntry> library_conv_entries() {

@@ -31,7 +31,7 @@ TEST(BenchEffort, BatchedProduct) {
 }
 
 TEST(BenchEffort, ConvolutionsAndTheirGradients) {
-  for (const char* op : {"conv2d", "conv2d_dx", "conv2d_dw"}) {
+  for (const char* op : {"conv2d", "conv2d_dx", "conv2d_dw", "conv2d_nhwc", "conv2d_nhwc_dx", "conv2d_nhwc_dw"}) {
     CostEstimate e = of({op, {2, 3, 5, 5, 4, 3}});  // y is 2 x 4 x 5 x 5
     EXPECT_EQ(e.flops, 2.0 * (2 * 4 * 5 * 5) * (3 * 3 * 3)) << op;
     EXPECT_EQ(e.bytes, 4.0 * (2 * 3 * 5 * 5 + 4 * 3 * 3 * 3 + 2 * 4 * 5 * 5)) << op;

@@ -19,19 +19,21 @@ void each_tap(const Pool& p, F visit) {
             int64_t y = oy * p.h.stride + ky * p.h.dilation - p.h.padding,
                     x = ox * p.w.stride + kx * p.w.dilation - p.w.padding;
             if (y < 0 || y >= p.h.size || x < 0 || x >= p.w.size) continue;
-            visit(static_cast<size_t>((plane * p.h.size + y) * p.w.size + x),
-                  static_cast<size_t>((plane * p.h.count + oy) * p.w.count + ox), ky * p.w.kernel + kx);
+            for (int64_t c = 0; c < p.inner; ++c)
+              visit(static_cast<size_t>(((plane * p.h.size + y) * p.w.size + x) * p.inner + c),
+                    static_cast<size_t>(((plane * p.h.count + oy) * p.w.count + ox) * p.inner + c),
+                    ky * p.w.kernel + kx);
           }
 }
 
 std::string text(const Pool& p) {
-  return fmt::format("{}x{}x{} by {}x{} stride {},{} padding {},{} dilation {},{} {}", p.planes, p.h.size, p.w.size,
-                     p.h.kernel, p.w.kernel, p.h.stride, p.w.stride, p.h.padding, p.w.padding, p.h.dilation,
+  return fmt::format("{}x{}x{}x{} by {}x{} stride {},{} padding {},{} dilation {},{} {}", p.planes, p.h.size, p.w.size,
+                     p.inner, p.h.kernel, p.w.kernel, p.h.stride, p.w.stride, p.h.padding, p.w.padding, p.h.dilation,
                      p.w.dilation, name(p.dtype));
 }
 
-size_t windows(const Pool& p) { return static_cast<size_t>(p.planes * p.h.count * p.w.count); }
-size_t pixels(const Pool& p) { return static_cast<size_t>(p.planes * p.h.size * p.w.size); }
+size_t windows(const Pool& p) { return static_cast<size_t>(p.planes * p.h.count * p.w.count * p.inner); }
+size_t pixels(const Pool& p) { return static_cast<size_t>(p.planes * p.h.size * p.w.size * p.inner); }
 
 /// Few different values, so that equals meet; a NaN and infinities.
 Array images(const Pool& p) {
@@ -111,7 +113,10 @@ std::vector<Case> pool_cases() {
                               {DType::f32, 2, axis(1, 1, 1, 0, 1), axis(1, 1, 1, 0, 1)},
                               {DType::f32, 0, axis(4, 2, 2, 0, 1), axis(4, 2, 2, 0, 1)},
                               {DType::f16, 3, axis(7, 3, 2, 1, 1), axis(7, 3, 2, 1, 1)},
-                              {DType::bf16, 3, axis(7, 3, 2, 1, 1), axis(7, 3, 2, 1, 1)}};
+                              {DType::bf16, 3, axis(7, 3, 2, 1, 1), axis(7, 3, 2, 1, 1)},
+                              {DType::f32, 2, axis(6, 2, 2, 0, 1), axis(8, 2, 2, 0, 1), 5},
+                              {DType::f32, 3, axis(7, 3, 2, 1, 1), axis(9, 2, 1, 1, 1), 4},
+                              {DType::bf16, 2, axis(7, 3, 2, 1, 1), axis(7, 3, 2, 1, 1), 3}};
   std::vector<Case> all;
   for (const Pool& p : shapes) {
     all.push_back(max_case(p, true, true));

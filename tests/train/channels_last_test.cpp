@@ -23,8 +23,8 @@ namespace {
 
 struct Case {
   const char* model;
-  /// What is added: one per weight of more than one tap and channel, one per its gradient, one per operand and result
-  /// of a pool, and one for data of several channels.
+  /// What is added: one per weight of more than one tap and channel, one per its gradient, and one for data of several
+  /// channels.
   size_t transposes;
 };
 
