@@ -123,6 +123,7 @@ std::string plans_of(const CudnnGraphs& all, codegen::Conv p) {
     SCOPED_TRACE(what);
     auto call = all.call(convolution_graph(p, kind));
     EXPECT_GE(call->candidates(), 1u);
+    EXPECT_LE(call->candidates(), 8u);
     EXPECT_EQ(call->activates(), p.relu);
     text += fmt::format("{}{}: {}, {:.1f}", text.empty() ? "" : "; ", what, call->candidates(),
                         static_cast<double>(call->workspace()) / (1 << 20));
