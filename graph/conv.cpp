@@ -9,6 +9,7 @@
 #include "graph/functions/lines.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/transpose.h"
 #include "graph/ops/window.h"
 
 namespace tutti {
@@ -53,6 +54,9 @@ void each_conv_outside(const ConvGeometry& g, bool images, const std::function<b
             for (int64_t place : positions) visit(w, static_cast<size_t>((n * planes + plane) * area + place));
         }
 }
+
+Value to_channels_last(Value x) { return transpose(x, {0, 2, 3, 1}); }
+Value to_channels_first(Value x) { return transpose(x, {0, 3, 1, 2}); }
 
 Value conv_columns(Value x, const ConvGeometry& g, const Attrs& a) {
   Value taps = window(x, {g.h.kernel, g.w.kernel}, a.ints("stride"), a.ints("padding"), a.ints("dilation"));

@@ -46,6 +46,10 @@ void each_conv_row(const ConvGeometry& g, const Row& row) {
 void each_conv_outside(const ConvGeometry& g, bool images, const std::function<bool(size_t w)>& asked,
                        const std::function<void(size_t w, size_t at)>& visit);
 
+/// Images (or weights) with their channels last, [N, H, W, C], of [N, C, H, W], and back.
+Value to_channels_last(Value x);
+Value to_channels_first(Value x);
+
 /// Every window of x as columns for one matrix product per sample and group: [N, groups, C/groups * ky * kx, OH * OW].
 Value conv_columns(Value x, const ConvGeometry& g, const Attrs& a);
 /// The adjoint of conv_columns: sums columns into images.

@@ -10,19 +10,19 @@ namespace {
 class Vendor : public sdk::Library {
  public:
   Vendor(std::shared_ptr<const Cublas> products, std::shared_ptr<const Cudnn> dnn)
-      : products_(std::move(products)), dnn_(std::move(dnn)) {}
+      : products_(std::move(products)), dnn_(std::move(dnn)), channels_last_(wants_channels_last()) {}
 
   codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const override {
     return products_ ? products_->matmul(p, request) : Library::matmul(p, request);
   }
   codegen::LaunchList conv(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
-    return dnn_ ? dnn_->conv(p, request) : Library::conv(p, request);
+    return has(p) ? dnn_->conv(p, request) : Library::conv(p, request);
   }
   codegen::LaunchList conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
-    return dnn_ ? dnn_->conv_dx(p, request) : Library::conv_dx(p, request);
+    return has(p) ? dnn_->conv_dx(p, request) : Library::conv_dx(p, request);
   }
   codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
-    return dnn_ ? dnn_->conv_dw(p, request) : Library::conv_dw(p, request);
+    return has(p) ? dnn_->conv_dw(p, request) : Library::conv_dw(p, request);
   }
   codegen::LaunchList attention(const codegen::Attention& a, bool lse,
                                 const sdk::LibraryRequest& request) const override {
@@ -33,8 +33,18 @@ class Vendor : public sdk::Library {
   }
 
  private:
+  /// TUTTI_CUDA_LAYOUT. Throws Error(invalid).
+  static bool wants_channels_last() {
+    const char* layout = std::getenv("TUTTI_CUDA_LAYOUT");
+    if (layout && std::string(layout) != "nchw" && std::string(layout) != "nhwc")
+      throw invalid(fmt::format("cuda: invalid value TUTTI_CUDA_LAYOUT={}", layout), "use nchw or nhwc");
+    return !layout || std::string(layout) == "nhwc";
+  }
+  bool has(const codegen::Conv& p) const { return dnn_ && (channels_last_ || !p.channels_last); }
+
   std::shared_ptr<const Cublas> products_;
   std::shared_ptr<const Cudnn> dnn_;
+  bool channels_last_;
 };
 
 template <class T, class... Arguments>

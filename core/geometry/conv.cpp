@@ -34,6 +34,19 @@ ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const
   return g;
 }
 
+Shape channels_last(const Shape& first) {
+  if (first.size() != 4) throw invalid(fmt::format("images {} need 4 dimensions, [N, C, H, W]", to_string(first)));
+  return {first[0], first[2], first[3], first[1]};
+}
+
+Shape channels_first(const Shape& last) {
+  if (last.size() != 4)
+    throw invalid(
+        fmt::format("channels-last images or weights {} need 4 dimensions, [N, H, W, C] or [O, ky, kx, C/groups]",
+                    to_string(last)));
+  return {last[0], last[3], last[1], last[2]};
+}
+
 std::vector<int64_t> positions_outside(const ConvGeometry& g, bool images, int64_t ky, int64_t kx) {
   // Per axis: the result positions that read the image, or the pixels that are read.
   auto inside = [&](const WindowAxis& axis, int64_t tap) {

@@ -21,6 +21,11 @@ ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Attrs& a);
 /// The same for a gradient; its cotangent `d` must have the shape of the convolution's result.
 ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const Attrs& a);
 
+/// The shape with the channels last, [N, H, W, C] of [N, C, H, W], or first again; the same for weights. Throws Error
+/// unless there are four dimensions.
+Shape channels_last(const Shape& first);
+Shape channels_first(const Shape& last);
+
 /// Positions where the tap (ky, kx) multiplies padding, which is a zero that takes part in the sum. Positions in one
 /// plane, row-major and ascending: of the result (where it reads no pixel) or, if `images`, of the gradient of the
 /// images (pixels that no result reads).

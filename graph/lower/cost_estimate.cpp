@@ -39,9 +39,9 @@ class Counter {
       std::span<const int64_t> a = shape(n.inputs[0]);
       return 2 * elements(n.results[0]) * static_cast<double>(a[a.size() - (flag(n, "ta") ? 2 : 1)]);
     }
-    if (op == "conv2d") return 2 * elements(n.results[0]) * taps(n.inputs[1]);
-    if (op == "conv2d_dx") return 2 * elements(n.inputs[0]) * taps(n.inputs[1]);
-    if (op == "conv2d_dw") return 2 * elements(n.inputs[1]) * taps(n.results[0]);
+    if (op == "conv2d" || op == "conv2d_nhwc") return 2 * elements(n.results[0]) * taps(n.inputs[1]);
+    if (op == "conv2d_dx" || op == "conv2d_nhwc_dx") return 2 * elements(n.inputs[0]) * taps(n.inputs[1]);
+    if (op == "conv2d_dw" || op == "conv2d_nhwc_dw") return 2 * elements(n.inputs[1]) * taps(n.results[0]);
     return 0;
   }
 

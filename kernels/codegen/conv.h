@@ -1,5 +1,6 @@
 // Internal: a convolution or one of its gradients as a matrix product, and the kernel families for it.
 #pragma once
+#include <array>
 #include <optional>
 
 #include "kernels/codegen/kernel.h"
@@ -33,6 +34,9 @@ struct ConvProduct {
   bool bias = false,
        relu = false;  ///< bias is input 2, one number per column of all groups; results are [.., columns, positions]
   int64_t bias_first = 0;  ///< bias index of the first column
+  /// What a padded copy of the image holds, if that is more than this product reads: then several products make the
+  /// same copy. Rows with one tap.
+  std::optional<std::array<ConvAxis, 2>> frame = {};
 
   int64_t positions() const { return y.rows * x.rows; }
   int64_t taps() const { return y.taps * x.taps; }

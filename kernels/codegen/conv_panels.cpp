@@ -24,12 +24,17 @@ struct Image {
   int64_t height = 0, width = 0, plane = 0, base = 0, elements = 0;
 };
 
+/// What the padded image holds along each axis.
+std::array<ConvAxis, 2> frame_of(const ConvProduct& p) { return p.frame.value_or(std::array{p.y, p.x}); }
+
 Image image_of(const ConvProduct& p) {
-  Image m{true, p.y.span(), p.x.span()};
+  auto [y, x] = frame_of(p);
+  Image m{true, y.span(), x.span()};
   // An odd number of cache lines: rows of adjacent planes do not evict each other from the cache.
   m.plane = (ceil_div(m.height * m.width, 16) | 1) * 16;
+  m.base = (p.y.offset - y.offset) * m.width + p.x.offset - x.offset;
   int64_t top = p.y.offset, left = p.x.offset;
-  bool inside = top >= 0 && left >= 0 && top + m.height <= p.y.size && left + m.width <= p.x.size;
+  bool inside = top >= 0 && left >= 0 && top + p.y.span() <= p.y.size && left + p.x.span() <= p.x.size;
   if (inside && p.y.step == 1 && p.x.step == 1 && p.dtype == DType::f32)
     m = {false, p.y.size, p.x.size, p.y.size * p.x.size, top * p.x.size + left};
   m.elements = p.planes * m.plane;
@@ -62,17 +67,18 @@ Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
 
 Launch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
   Kernel k = portable("conv_pad", {{"T", element_of(p.dtype)}});
-  Pixels pixels = pixels_of(p.x, 1, 0, m.width);
-  bool apart = p.x.step > 1;
+  auto [y, x] = frame_of(p);
+  Pixels pixels = pixels_of(x, 1, 0, m.width);
+  bool apart = x.step > 1;
   const std::pair<const char*, int64_t> numbers[] = {{"PLANES", p.planes},
                                                      {"PLANE", m.plane},
                                                      {"H", p.y.size},
                                                      {"W", p.x.size},
                                                      {"HP", m.height},
                                                      {"WP", m.width},
-                                                     {"MIN_Y", p.y.offset},
-                                                     {"STEP_Y", p.y.step},
-                                                     {"STEP_X", p.x.step},
+                                                     {"MIN_Y", y.offset},
+                                                     {"STEP_Y", y.step},
+                                                     {"STEP_X", x.step},
                                                      {"FROM", pixels.from},
                                                      {"TO", pixels.to},
                                                      {"COUNT", pixels.count},

@@ -58,6 +58,25 @@ Launch blank(const Target& t, const ConvProduct& p, int from) {
   return dispatch_items(t, std::move(k), p.y_elements, {from, 2});
 }
 
+/// What all phases read along an axis.
+ConvAxis frame_of(const WindowAxis& w) {
+  int64_t first = 0, last = -1;
+  for (int64_t remainder = 0; remainder < w.stride; ++remainder) {
+    ConvAxis a = phase_of(w, remainder).axis;
+    if (a.taps == 0 || a.rows == 0) continue;
+    const bool none = last < first;
+    first = none ? a.offset : std::min(first, a.offset);
+    last = std::max(none ? a.offset : last, a.offset + a.span() - 1);
+  }
+  return {w.count, last - first + 1, 1, 1, 1, first, 1};
+}
+
+bool same(const Target& t, const Launch& a, const Launch& b) {
+  if (a.buffers != b.buffers || a.groups != b.groups) return false;
+  const KernelSource x = render(t, *a.kernel), y = render(t, *b.kernel);
+  return x.text == y.text && x.numbers == y.numbers;
+}
+
 }  // namespace
 
 std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const ConvProduct& p) {
@@ -71,6 +90,7 @@ std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const Conv
   LaunchList list;
   list.scratch_bytes = {static_cast<uint64_t>(phases * columns) * size_of(element_of(p.dtype))};
   list.launches.push_back(outside(t, c, p, spoilt));
+  std::optional<Launch> copied;  // what the phase before began with: a copy of the image in the first scratch buffer
   for (int64_t n = 0; n < phases; ++n) {
     Phase y = phase_of(c.h, n / c.w.stride), x = phase_of(c.w, n % c.w.stride);
     ConvProduct q = p;
@@ -85,12 +105,16 @@ std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const Conv
     q.y_elements = q.rows() * columns;
     q.bias = true;
     q.bias_first = n * columns;
+    q.frame = {frame_of(c.h), frame_of(c.w)};
     if (q.y_elements == 0) continue;
     if (q.taps() == 0) {
       list.launches.push_back(blank(t, q, spoilt));
       continue;
     }
     LaunchList part = conv_product(t, q);
+    const bool known = copied && same(t, *copied, part.launches[0]);
+    copied = part.launches[0].name == "conv_pad" ? std::optional(part.launches[0]) : std::nullopt;
+    if (known) part.launches.erase(part.launches.begin());
     for (Launch& launch : part.launches) {
       for (int& buffer : launch.buffers) buffer = buffer == 2 ? spoilt : buffer == 3 ? 2 : buffer;
       list.launches.push_back(std::move(launch));

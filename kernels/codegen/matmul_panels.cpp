@@ -21,6 +21,10 @@ struct Panels {
 };
 
 constexpr int64_t most_rows = 8;
+constexpr double packing = 0.3;  // nanoseconds per element of a panel
+
+/// Nanoseconds of one result: of its multiply-adds, and of storing it.
+double result_cost(int64_t depth, bool swapped) { return static_cast<double>(depth) * 0.008 + (swapped ? 0.6 : 0.2); }
 
 Panels plan(int64_t m, int64_t n, int64_t k, bool turned, int64_t packed_matrices, int64_t row_matrices,
             int64_t batches, int64_t wide, bool swapped) {
@@ -29,8 +33,8 @@ Panels plan(int64_t m, int64_t n, int64_t k, bool turned, int64_t packed_matrice
   p.both = turned && k >= 384 && p.panels > 2;
   double rows = static_cast<double>(p.blocks * p.rows), columns = static_cast<double>(p.panels * wide),
          depth = static_cast<double>(k);
-  p.cost = static_cast<double>(batches) * rows * columns * (depth * 0.008 + (swapped ? 0.6 : 0.2)) +
-           static_cast<double>(packed_matrices) * columns * depth * 0.3 +
+  p.cost = static_cast<double>(batches) * rows * columns * result_cost(k, swapped) +
+           static_cast<double>(packed_matrices) * columns * depth * packing +
            (p.both ? static_cast<double>(row_matrices) * rows * depth * 0.4 : 0);
   return p;
 }
@@ -49,6 +53,7 @@ Launch pack(const Target& t, const Matmul& p, Element e, int from, int to, const
   k.set("B_BASE(g)", matrices == 1 ? "IDX(0)" : batch_base(p.batch, steps, k.as_number()));
   int64_t elements = matrices * panels * p.k * wide;
   k.elements = static_cast<uint64_t>(std::max(elements, reach(p.batch, steps, p.k * columns)));
+  k.work = packing;
   return dispatch_items(t, std::move(k), matrices * panels * p.k, {from, to});
 }
 
@@ -124,6 +129,7 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   if (p.relu && whole) sum = fmt::format("({0} < SPLAT(0.0f) ? SPLAT(0.0f) : {0})", sum);
   k.set("STORE(e,v,j)", direct ? fmt::format("vstore16({}, 0, y_ + (e))", sum) : "{}");
   k.elements = static_cast<uint64_t>(std::max(panel_elements, row_elements));
+  k.work = static_cast<double>(c.rows * wide) * result_cost(parts.length, c.swapped);
   launch_product(t, list, p, std::move(k), parts, {c.both ? rows : spread, panels}, groups, c.swapped);
   return list;
 }

@@ -176,12 +176,17 @@ void RowCode::need(uint32_t i, std::set<uint32_t>& full, std::set<uint32_t>& loa
 
 void RowCode::mark_early() {
   early_.resize(p_.code.size());
+  outside_.resize(p_.code.size());
   for (auto i = static_cast<uint32_t>(p_.code.size()); i-- > 0;) {
     const TuttiInstr& x = p_.code[i];
     if (x.code == TUTTI_X_RESULT) continue;
     bool read = early_[i] || level_[i] >= Level::full || x.code == instr::fold;
+    bool outside = outside_[i] || level_[i] != Level::column || x.code == instr::column;
     const uint32_t operands[] = {x.a, x.b, x.c};
-    for (int o = 0; read && o < instr::operand_count(x.code); ++o) early_[operands[o]] = true;
+    for (int o = 0; o < instr::operand_count(x.code); ++o) {
+      if (read) early_[operands[o]] = true;
+      if (outside) outside_[operands[o]] = true;
+    }
   }
 }
 

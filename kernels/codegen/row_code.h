@@ -47,6 +47,8 @@ class RowCode {
   Level level(uint32_t i) const { return level_[i]; }
   /// Whether an instruction of Level::row is computed for results per row alone.
   bool late(uint32_t i) const { return level_[i] <= Level::row && !early_[i]; }
+  /// Whether an input has one element per column and is read for results per column alone.
+  bool last(uint32_t i) const { return p_.in[p_.code[i].a].strides.back() != 0 && !outside_[i]; }
   RowForm form() const;
   int stages() const { return last_ + 1; }
   /// The folds of rows whose operands are complete in a stage.
@@ -87,8 +89,9 @@ class RowCode {
   const Target& t_;
   const RowProgram& p_;
   std::vector<Level> level_;
-  std::vector<int> stage_;   // number of folds of rows that must come before
-  std::vector<bool> early_;  // whether elements or folds are computed with the instruction
+  std::vector<int> stage_;     // number of folds of rows that must come before
+  std::vector<bool> early_;    // whether elements or folds are computed with the instruction
+  std::vector<bool> outside_;  // the same of anything but values per column
   int last_ = 0;
   std::vector<std::vector<std::string>> names_;
   std::vector<Shape> strides_;  // of each input over the rows' merged dimensions

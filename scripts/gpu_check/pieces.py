@@ -98,6 +98,11 @@ def steps_of(name, api, env=None, precision="f32"):
     return bench(name, api, "--models mlp,cnn --layers 1024,2048,512,10 --batch 128", precision, 30, env)
 
 
+def layout(order):
+    """Steps with convolutions in one layout of images."""
+    return bench(f"layout-{order}", "cuda", "--models cnn,resnet18,resnet50,unet", "bf16", 60, {"TUTTI_CUDA_LAYOUT": order})
+
+
 def parity(api):
     command = f"{{tutti}} parity --quick --jobs 0 --ops {{each}} --device {{{api}}} --json"
     return Piece(f"parity-{api}", command, 30, {"TUTTI_PLUGINS": f"{api},reference"}, (api,), each="ops")
@@ -264,6 +269,7 @@ def report(api):
 
 SPEED_ONLY = [
     Stage("streams", 30, [steps_of(f"steps-streams-{n}", "cuda", {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
+    Stage("layout", 60, [layout(order) for order in ("nchw", "nhwc")]),
     Stage("torch-f32", 80, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
     Stage("torch-bf16", 75, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
     Stage("torch-tf32", 40, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),

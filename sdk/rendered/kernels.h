@@ -34,6 +34,7 @@ struct RenderNodeView {
   bool trial = false;                              ///< LibraryRequest::trial
   uint64_t tuning_bytes = 0;                       ///< LibraryRequest::tuning_bytes
   bool compares = false;                           ///< LibraryRequest::portable is set
+  bool declined = false;                           ///< the device's library accepted the node, but declined it later
   bool in_place = false;                           ///< the result of Capabilities::in_place overwrites the input
   std::map<size_t, codegen::Operand> views = {};   ///< inputs that lie in another value's memory: Capabilities::views
   std::map<size_t, codegen::Operand> places = {};  ///< the same of results: Capabilities::places

@@ -155,7 +155,7 @@ const RenderChoice& Planner::preferred(uint32_t k) {
   }
   Traits plain = traits_;
   plain.library = nullptr;
-  portable_ = choose_rendered({p_, k, plain});
+  portable_ = choose_rendered({.program = p_, .number = k, .traits = plain, .declined = true});
   if (!portable_.entry) return choice;
   portable_.declined.emplace(portable_.declined.begin(), choice.name(), why);
   return portable_;
@@ -174,6 +174,7 @@ const RenderedWork& Planner::made(const RenderChoice& choice, const RenderNodeVi
   Traits plain = traits_;
   plain.library = nullptr;
   RenderNodeView portable{c.program, c.number, plain, c.epilogue};
+  portable.declined = true;
   portable.views = c.views;
   portable.places = c.places;
   RenderChoice other = choose_rendered(portable);

@@ -133,6 +133,7 @@ class RowNodes {
     return r;
   }
 
+  bool is_per_column(uint32_t v) const { return per_column_.contains(v); }
   bool is_full(uint32_t v) const {
     return !per_column_.contains(v) && num_elements(p_.type(v).shape) == space_.rows * space_.length;
   }
@@ -461,14 +462,17 @@ bool Planner::rows(uint32_t k) {
   std::string name = describe("rows", k, found.nodes().size() - 1);
   reasons_[k] = choice.reasons();
   codegen::RowProgram program = found.program(f);
-  std::vector<uint32_t> in = memories_of(f.inputs), out, kept;
-  std::vector<bool> once = codegen::read_once_per_row(traits_, program);
-  for (size_t i = 0; i < in.size(); ++i)
-    if (found.columns() || !once[i]) kept.push_back(in[i]);
+  std::vector<uint32_t> in = memories_of(f.inputs), out, kept[2];  // not overwritten by results per row, per column
+  for (bool per_column : {false, true}) {
+    std::vector<bool> once = codegen::read_once(traits_, program, per_column);
+    for (size_t i = 0; i < in.size(); ++i)
+      if (!once[i]) kept[per_column].push_back(in[i]);
+  }
   std::set<uint32_t> taken;
   for (uint32_t v : f.outputs) {
     if (found.ahead()) leave_home(v);
-    out.push_back(found.is_full(v) ? pass_output(v, f, taken, name) : place_result(v, name, kept));
+    out.push_back(found.is_full(v) ? pass_output(v, f, taken, name)
+                                   : place_result(v, name, kept[found.is_per_column(v)]));
     for (uint32_t alias : found.aliases(v)) hold(alias, out.back());
   }
   add_work(cache_.rows(program), name, k, in, out);
