@@ -333,7 +333,7 @@ get_cuda_headers() {
   [ -z "$missing" ] || echo "deps: CUDA: the cuda plugin will be off until these are there"
   if [ -z "$missing" ] && [ ! -e "$cudnn_frontend/include/cudnn_frontend.h" ] && ! cudnn_frontend_from_pypi; then
     rm -rf .deps/staging-cudnn
-    echo "deps: CUDA: cudnn-frontend is not available: attention will not use cuDNN; run scripts/deps.sh --cuda again to retry"
+    echo "deps: CUDA: cudnn-frontend is not available: attention and channels-last convolutions will not use cuDNN; run scripts/deps.sh --cuda again to retry"
   fi
 }
 

@@ -11,18 +11,17 @@
 #include <vector>
 
 #include "backends/cuda/call.h"
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/open.h"
 #include "backends/cuda/rendered_call.h"
 #include "backends/cuda/vendor_types.h"
 
-// The classic convolution calls: deprecated in favour of the graph API, but complete in cuDNN 9 and without its compile
-// time.
+// The classic convolution calls, of images in NCHW: deprecated in favour of the graph API, but complete in cuDNN 9 and
+// without its compile time.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace tutti::cuda {
 namespace {
-
-constexpr size_t most_workspace = 256 << 20;
 
 int whole(int64_t n) {
   if (n > INT32_MAX) throw Error(Code::declined, "dimensions of 2^31 or more are not supported");
@@ -98,9 +97,8 @@ Activation activation(const CudnnApi& api, bool relu) {
 /// One convolution or gradient with its algorithms.
 class Convolution : public Tunable {
  public:
-  enum class Kind { forward, images, weights };
-
-  Convolution(std::shared_ptr<const CudnnApi> api, cudnnHandle_t handle, const codegen::Conv& p, Kind kind, bool tf32)
+  Convolution(std::shared_ptr<const CudnnApi> api, cudnnHandle_t handle, const codegen::Conv& p, ConvKind kind,
+              bool tf32)
       : api_(std::move(api)),
         handle_(handle),
         shape_(p),
@@ -130,11 +128,11 @@ class Convolution : public Tunable {
       status = api_->cudnnConvolutionBiasActivationForward(
           handle_, &one, x_, at(0), w_, at(1), conv_, static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), space, bytes,
           &zero, y_, at(y), *b_, at(2), *activation_, y_, at(y));
-    else if (kind_ == Kind::forward)
+    else if (kind_ == ConvKind::forward)
       status = api_->cudnnConvolutionForward(handle_, &one, x_, at(0), w_, at(1), conv_,
                                              static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), space, bytes, &zero, y_,
                                              at(y));
-    else if (kind_ == Kind::images)
+    else if (kind_ == ConvKind::images)
       status = api_->cudnnConvolutionBackwardData(handle_, &one, w_, at(1), y_, at(0), conv_,
                                                   static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), space, bytes,
                                                   &zero, x_, at(y));
@@ -157,8 +155,8 @@ class Convolution : public Tunable {
     uint64_t x = bytes(p.batch * p.channels * p.h.size * p.w.size),
              y = bytes(p.batch * p.filters * p.h.count * p.w.count);
     uint64_t w = bytes(p.filters * (p.channels / p.groups) * p.h.kernel * p.w.kernel);
-    if (kind_ == Kind::images) return {y, w, x};
-    if (kind_ == Kind::weights) return {x, y, w};
+    if (kind_ == ConvKind::images) return {y, w, x};
+    if (kind_ == ConvKind::weights) return {x, y, w};
     return p.bias ? std::vector<uint64_t>{x, w, bytes(p.filters), y} : std::vector<uint64_t>{x, w, y};
   }
   DType dtype() const override { return shape_.dtype; }
@@ -215,7 +213,7 @@ class Convolution : public Tunable {
   template <class Algorithm>
   void add(Algorithm a) {
     size_t bytes = 0;
-    if (needed(a, &bytes) == CUDNN_STATUS_SUCCESS && bytes <= most_workspace)
+    if (needed(a, &bytes) == CUDNN_STATUS_SUCCESS && bytes <= size_t{most_convolution_space})
       algorithms_.push_back({static_cast<int>(a), bytes});
   }
 
@@ -237,7 +235,7 @@ class Convolution : public Tunable {
       throw Error(
           Code::declined,
           fmt::format("cuDNN has no deterministic algorithm for this convolution{} with a workspace of at most {} MiB",
-                      transforms ? "" : " that sums products", most_workspace >> 20));
+                      transforms ? "" : " that sums products", most_convolution_space >> 20));
   }
 
   void rank() {
@@ -246,13 +244,13 @@ class Convolution : public Tunable {
       if (algorithms_.empty()) throw Error(Code::declined, "cuDNN has no workspace for a convolution with bias");
       return;
     }
-    if (kind_ == Kind::forward)
+    if (kind_ == ConvKind::forward)
       take<cudnnConvolutionFwdAlgoPerf_t>(
           [&](int most, int* n, auto* list) {
             return api_->cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, conv_, y_, most, n, list);
           },
           "cudnnGetConvolutionForwardAlgorithm_v7");
-    else if (kind_ == Kind::images)
+    else if (kind_ == ConvKind::images)
       take<cudnnConvolutionBwdDataAlgoPerf_t>(
           [&](int most, int* n, auto* list) {
             return api_->cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, conv_, x_, most, n, list);
@@ -269,7 +267,7 @@ class Convolution : public Tunable {
   std::shared_ptr<const CudnnApi> api_;
   cudnnHandle_t handle_;
   codegen::Conv shape_;
-  Kind kind_;
+  ConvKind kind_;
   bool tf32_;
   Images x_, y_;
   Weights w_;
@@ -312,22 +310,7 @@ codegen::LaunchList tuned(std::shared_ptr<Tunable> call, double products, bool c
   return sdk::launch_of(std::shared_ptr<const Call>(std::move(call)), "cuDNN", buffers, workspace);
 }
 
-codegen::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const codegen::Conv& p,
-                         Convolution::Kind kind, bool tf32, Tuner* tuner, const KernelMaker* kernels,
-                         const sdk::LibraryRequest& request) {
-  if (p.relu && !p.bias) throw Error(Code::declined, "ReLU without bias is not supported");
-  if (p.relu && !tuner)
-    throw Error(Code::declined, "without autotuning it is not known whether its activation propagates NaN");
-  auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
-  int64_t window = p.channels / p.groups * p.h.kernel * p.w.kernel;
-  double products = static_cast<double>(p.batch * p.filters * p.h.count * p.w.count) * static_cast<double>(window);
-  auto make = [&](const sdk::Traits& traits) {
-    return kind == Convolution::Kind::forward  ? codegen::conv(traits, p)
-           : kind == Convolution::Kind::images ? codegen::conv_dx(traits, p)
-                                               : codegen::conv_dw(traits, p);
-  };
-  return tuned(std::move(call), products, p.dtype == DType::f32 && !tf32, make, tuner, kernels, request);
-}
+Error no_graphs() { return {Code::declined, "this cuDNN has no graph API for the device"}; }
 
 }  // namespace
 
@@ -364,8 +347,7 @@ Cudnn::Cudnn(const CudnnApi& api, bool tf32, std::shared_ptr<Tuner> tuner, std::
              int capability)
     : api_(std::make_shared<CudnnApi>(api)), tuner_(std::move(tuner)), kernels_(std::move(kernels)), tf32_(tf32) {
   check(*api_, api_->cudnnCreate(&handle_), "cudnnCreate");
-  if (api_->library && capability > 0)
-    attention_ = std::make_unique<CudnnAttention>(api_, GraphTarget{handle_, capability});
+  if (api_->library && capability > 0) graphs_ = std::make_unique<CudnnGraphs>(api_, GraphTarget{handle_, capability});
 }
 Cudnn::~Cudnn() { api_->cudnnDestroy(handle_); }
 
@@ -374,14 +356,35 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}", v / 10000, v / 100 % 100);
 }
 
+codegen::LaunchList Cudnn::convolution(const codegen::Conv& p, ConvKind kind,
+                                       const sdk::LibraryRequest& request) const {
+  if (p.relu && !p.bias) throw Error(Code::declined, "ReLU without bias is not supported");
+  if (p.relu && !tuner_)
+    throw Error(Code::declined, "without autotuning it is not known whether its activation propagates NaN");
+  if (p.channels_last && !graphs_) throw no_graphs();
+  std::shared_ptr<Tunable> call;
+  if (p.channels_last)
+    call = graphs_->call(convolution_graph(p, kind));
+  else
+    call = std::make_shared<Convolution>(api_, handle_, p, kind, tf32_);
+  int64_t window = p.channels / p.groups * p.h.kernel * p.w.kernel;
+  double products = static_cast<double>(p.batch * p.filters * p.h.count * p.w.count) * static_cast<double>(window);
+  auto make = [&](const sdk::Traits& traits) {
+    return kind == ConvKind::forward  ? codegen::conv(traits, p)
+           : kind == ConvKind::images ? codegen::conv_dx(traits, p)
+                                      : codegen::conv_dw(traits, p);
+  };
+  bool compares = p.dtype == DType::f32 && !tf32_ && !p.channels_last;  // there are no portable ones of channels-last
+  return tuned(std::move(call), products, compares, make, tuner_.get(), kernels_.get(), request);
+}
 codegen::LaunchList Cudnn::conv(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), kernels_.get(), request);
+  return convolution(p, ConvKind::forward, request);
 }
 codegen::LaunchList Cudnn::conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), kernels_.get(), request);
+  return convolution(p, ConvKind::images, request);
 }
 codegen::LaunchList Cudnn::conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), kernels_.get(), request);
+  return convolution(p, ConvKind::weights, request);
 }
 
 namespace {
@@ -389,18 +392,19 @@ namespace {
 double products_of(const codegen::Attention& a) {
   return static_cast<double>(a.batch * a.heads * a.rows) * static_cast<double>(a.keys * (a.depth + a.width));
 }
-Error no_attention() { return {Code::declined, "this cuDNN has no attention for the device"}; }
 }  // namespace
 
 codegen::LaunchList Cudnn::attention(const codegen::Attention& a, bool lse, const sdk::LibraryRequest& request) const {
-  if (!attention_) throw no_attention();
+  if (!graphs_) throw no_graphs();
   auto make = [&](const sdk::Traits& traits) { return codegen::attention(traits, a, lse); };
-  return tuned(attention_->forward(a, lse), products_of(a), true, make, tuner_.get(), kernels_.get(), request);
+  return tuned(graphs_->call(attention_graph(a, lse)), products_of(a), true, make, tuner_.get(), kernels_.get(),
+               request);
 }
 codegen::LaunchList Cudnn::attention_grad(const codegen::Attention& a, const sdk::LibraryRequest& request) const {
-  if (!attention_) throw no_attention();
+  if (!graphs_) throw no_graphs();
   auto make = [&](const sdk::Traits& traits) { return codegen::attention_grad(traits, a, {true, true, true}); };
-  return tuned(attention_->backward(a), 2 * products_of(a), true, make, tuner_.get(), kernels_.get(), request);
+  return tuned(graphs_->call(attention_grad_graph(a)), 2 * products_of(a), true, make, tuner_.get(), kernels_.get(),
+               request);
 }
 
 }  // namespace tutti::cuda

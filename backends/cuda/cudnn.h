@@ -4,7 +4,8 @@
 #include <string>
 
 #include "backends/cuda/cudnn_api.h"
-#include "backends/cuda/cudnn_attention.h"
+#include "backends/cuda/cudnn_convolution.h"
+#include "backends/cuda/cudnn_graph.h"
 #include "backends/cuda/kernel_maker.h"
 #include "backends/cuda/tune.h"
 #include "kernels/codegen/portable.h"
@@ -13,10 +14,11 @@
 namespace tutti::cuda {
 
 /// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32 if enabled), f16 and bf16 with f32
-/// sums. Uses the tuner's choice, else the first, of the deterministic algorithms in cuDNN's ranking with at most 256
-/// MiB workspace; algorithms that transform operands (FFT, Winograd) only for TF32, because their error is relative to
-/// the largest result, not to each. Activations only if they propagate NaN. Throws Error(declined) if it has no
-/// algorithm for a shape, for a failed trial, and in strict f32 if the request's portable kernels are faster.
+/// sums. Channels-last images are those of convolution_graph(). Uses the tuner's choice, else the first, of the
+/// deterministic algorithms in cuDNN's ranking with at most 256 MiB workspace; algorithms that transform operands (FFT,
+/// Winograd) only for TF32, because their error is relative to the largest result, not to each. Activations only if
+/// they propagate NaN. Throws Error(declined) if it has no algorithm for a shape, for a failed trial, and in strict f32
+/// if the request's portable kernels are faster.
 class Cudnn {
  public:
   /// The library's functions. Throws Error(declined) if it cannot be opened.
@@ -32,7 +34,7 @@ class Cudnn {
                                             std::shared_ptr<const KernelMaker> kernels = nullptr, int capability = 0);
   /// A null `tuner` uses cuDNN's first choices without a trial, and no activations. Null `kernels`: it is not
   /// compared with portable kernels.
-  /// `capability` (90 for sm_90): for attention; 0: none.
+  /// `capability` (90 for sm_90): for attention and channels-last convolutions; 0: neither.
   explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr,
                  std::shared_ptr<const KernelMaker> kernels = nullptr, int capability = 0);
   ~Cudnn();
@@ -41,18 +43,20 @@ class Cudnn {
   codegen::LaunchList conv(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
   codegen::LaunchList conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
   codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
-  /// See sdk::Library; CudnnAttention says what is supported. Declined if the request's portable kernels are faster.
+  /// See sdk::Library; attention_graph() says what is supported. Declined if the request's portable kernels are faster.
   codegen::LaunchList attention(const codegen::Attention& a, bool lse, const sdk::LibraryRequest& request = {}) const;
   codegen::LaunchList attention_grad(const codegen::Attention& a, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 
  private:
+  codegen::LaunchList convolution(const codegen::Conv& p, ConvKind kind, const sdk::LibraryRequest& request) const;
+
   std::shared_ptr<const CudnnApi> api_;
   std::shared_ptr<Tuner> tuner_;
   std::shared_ptr<const KernelMaker> kernels_;
   cudnnHandle_t handle_ = nullptr;
   bool tf32_;
-  std::unique_ptr<const CudnnAttention> attention_;  // null: none
+  std::unique_ptr<const CudnnGraphs> graphs_;  // null: none
 };
 
 }  // namespace tutti::cuda

@@ -53,7 +53,8 @@ inline WindowAxis axis(int64_t size, int64_t kernel, int64_t stride, int64_t pad
   return {size, kernel, stride, padding, dilation, (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1};
 }
 
-/// One convolution, or one of its gradients, of numbers in (-1, 1) that `change` may replace.
+/// One convolution, or one of its gradients, of numbers in (-1, 1) that `change` may replace. Channels-last ones have
+/// no portable kernels.
 enum class Convolution { forward, images, weights };
 using Change = std::function<void(std::vector<Array>& inputs)>;
 Case conv_case(Convolution kind, const Conv& shape, const Change& change = {});

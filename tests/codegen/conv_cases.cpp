@@ -9,6 +9,11 @@
 namespace tutti::codegen::cases {
 namespace {
 
+/// Where an element of [n, c, h, w] lies, or with `last` of [n, h, w, c].
+size_t place(bool last, int64_t n, int64_t c, int64_t channels, int64_t y, int64_t h, int64_t x, int64_t w) {
+  return static_cast<size_t>(last ? ((n * h + y) * w + x) * channels + c : ((n * channels + c) * h + y) * w + x);
+}
+
 /// Calls visit(x element, w element, y element) for every product of the convolution.
 template <class F>
 void each_product(const Conv& c, F visit) {
@@ -23,9 +28,9 @@ void each_product(const Conv& c, F visit) {
                 int64_t y = oy * c.h.stride + ky * c.h.dilation - c.h.padding,
                         x = ox * c.w.stride + kx * c.w.dilation - c.w.padding;
                 if (y < 0 || y >= c.h.size || x < 0 || x >= c.w.size) continue;
-                visit(static_cast<size_t>(((n * c.channels + o / out * in + i) * c.h.size + y) * c.w.size + x),
-                      static_cast<size_t>(((o * in + i) * c.h.kernel + ky) * c.w.kernel + kx),
-                      static_cast<size_t>(((n * c.filters + o) * c.h.count + oy) * c.w.count + ox));
+                visit(place(c.channels_last, n, o / out * in + i, c.channels, y, c.h.size, x, c.w.size),
+                      place(c.channels_last, o, i, in, ky, c.h.kernel, kx, c.w.kernel),
+                      place(c.channels_last, n, o, c.filters, oy, c.h.count, ox, c.w.count));
               }
 }
 
@@ -43,9 +48,10 @@ Case finished(Case c, DType t, std::vector<double> sums, int64_t terms, bool rel
 }
 
 std::string text(const Conv& c) {
-  return fmt::format("{}x{}x{}x{} to {} by {}x{} stride {},{} padding {},{} dilation {},{} groups {} {}", c.batch,
+  return fmt::format("{}x{}x{}x{} to {} by {}x{} stride {},{} padding {},{} dilation {},{} groups {} {}{}", c.batch,
                      c.channels, c.h.size, c.w.size, c.filters, c.h.kernel, c.w.kernel, c.h.stride, c.w.stride,
-                     c.h.padding, c.w.padding, c.h.dilation, c.w.dilation, c.groups, name(c.dtype));
+                     c.h.padding, c.w.padding, c.h.dilation, c.w.dilation, c.groups, name(c.dtype),
+                     c.channels_last ? " channels-last" : "");
 }
 
 Case forward(const Conv& s, const Change& change) {
@@ -54,9 +60,9 @@ Case forward(const Conv& s, const Change& change) {
   if (s.bias) c.inputs.push_back(random(s.dtype, s.filters, -1, 1, 3));
   if (change) change(c.inputs);
   std::vector<double> y(static_cast<size_t>(y_size(s)));
-  int64_t positions = s.h.count * s.w.count;
+  int64_t between = s.channels_last ? 1 : s.h.count * s.w.count;
   for (size_t i = 0; i < y.size() && s.bias; ++i)
-    y[i] = c.inputs[2].at[i / static_cast<size_t>(positions) % static_cast<size_t>(s.filters)];
+    y[i] = c.inputs[2].at[i / static_cast<size_t>(between) % static_cast<size_t>(s.filters)];
   each_product(s, [&](size_t x, size_t w, size_t to) { y[to] += c.inputs[0].at[x] * c.inputs[1].at[w]; });
   c.make = [s](const Target& t) { return conv(t, s); };
   c.by_library = [s](const sdk::Library& l) { return l.conv(s); };

@@ -27,6 +27,9 @@ struct Array {
     for (size_t d = 0; d < 4; ++d) place = place * dims[d] + i[d] * dims[d] / of[d];
     return at[static_cast<size_t>(place)];
   }
+  double& own(const Index& i) {
+    return at[static_cast<size_t>(((i[0] * dims[1] + i[1]) * dims[2] + i[2]) * dims[3] + i[3])];
+  }
 };
 
 template <class Visit>
@@ -39,6 +42,8 @@ void each(const Index& dims, const Visit& visit) {
 }
 
 int64_t count_of(const Index& dims) { return dims[0] * dims[1] * dims[2] * dims[3]; }
+
+Array zeros(const Index& dims) { return {dims, std::vector<double>(static_cast<size_t>(count_of(dims)))}; }
 
 Index four(const std::vector<int64_t>& list) {
   if (list.size() != 4) throw std::runtime_error(fmt::format("a tensor of {} dimensions", list.size()));
@@ -58,7 +63,7 @@ DType dtype_of(const Descriptor& t) {
 
 class Run {
  public:
-  Run(const int64_t* uids, void* const* pointers, size_t count) {
+  Run(const int64_t* uids, void* const* pointers, size_t count, bool loses_nan) : loses_nan_(loses_nan) {
     for (size_t k = 0; k < count; ++k) given_[uids[k]] = pointers[k];
   }
 
@@ -68,6 +73,9 @@ class Run {
       case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: return pointwise(n);
       case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: return reduction(n);
       case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR: return reshape(n);
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: return convolution(n);
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: return convolution_to_images(n);
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR: return convolution_to_weights(n);
       default: throw std::runtime_error(fmt::format("an operation of kind {}", static_cast<int>(n.type)));
     }
   }
@@ -121,6 +129,68 @@ class Run {
       c.at.push_back(sum);
     });
     write(t, std::move(c));
+  }
+
+  /// Calls visit(x, w, y) with the indices of every product of a convolution, whose shapes must fit.
+  template <class Visit>
+  static void each_product(const Descriptor& how, const Index& x, const Index& w, const Index& y, const Visit& visit) {
+    if (how.one<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION ||
+        how.one<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) != CUDNN_DATA_FLOAT ||
+        how.one<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) != 2)
+      throw std::runtime_error("a convolution of another kind");
+    auto before = how.list<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
+         behind = how.list<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
+         stride = how.list<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
+         dilation = how.list<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+    bool fits = x[0] == y[0] && w[0] == y[1] && x[1] % w[1] == 0 && w[0] % (x[1] / w[1]) == 0;
+    for (size_t d = 0; d < 2; ++d)
+      fits &=
+          y[d + 2] == (x[d + 2] + before.at(d) + behind.at(d) - dilation.at(d) * (w[d + 2] - 1) - 1) / stride.at(d) + 1;
+    if (!fits) throw std::runtime_error("a convolution whose shapes do not fit");
+    int64_t filters_of_group = w[0] / (x[1] / w[1]);
+    each(y, [&](const Index& to) {
+      each({1, w[1], w[2], w[3]}, [&](const Index& tap) {
+        Index from = {to[0], to[1] / filters_of_group * w[1] + tap[1],
+                      to[2] * stride[0] + tap[2] * dilation[0] - before[0],
+                      to[3] * stride[1] + tap[3] * dilation[1] - before[1]};
+        if (from[2] >= 0 && from[2] < x[2] && from[3] >= 0 && from[3] < x[3])
+          visit(from, Index{to[1], tap[1], tap[2], tap[3]}, to);
+      });
+    });
+  }
+
+  static void check_scale(const Descriptor& n, cudnnBackendAttributeName_t alpha, cudnnBackendAttributeName_t beta) {
+    if (n.one<float>(alpha) != 1 || n.one<float>(beta) != 0) throw std::runtime_error("a scaled convolution");
+  }
+
+  void convolution(const Descriptor& n) {
+    check_scale(n, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
+    const Descriptor& t = n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+    Array x = read(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X)),
+          w = read(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W)), y = zeros(dims_of(t));
+    each_product(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC), x.dims, w.dims, y.dims,
+                 [&](const Index& i, const Index& k, const Index& to) { y.own(to) += x.own(i) * w.own(k); });
+    write(t, std::move(y));
+  }
+
+  void convolution_to_images(const Descriptor& n) {
+    check_scale(n, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
+    const Descriptor& t = n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
+    Array dy = read(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY)),
+          w = read(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W)), dx = zeros(dims_of(t));
+    each_product(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC), dx.dims, w.dims, dy.dims,
+                 [&](const Index& i, const Index& k, const Index& to) { dx.own(i) += dy.own(to) * w.own(k); });
+    write(t, std::move(dx));
+  }
+
+  void convolution_to_weights(const Descriptor& n) {
+    check_scale(n, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA);
+    const Descriptor& t = n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
+    Array x = read(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X)),
+          dy = read(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY)), dw = zeros(dims_of(t));
+    each_product(n.descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC), x.dims, dw.dims, dy.dims,
+                 [&](const Index& i, const Index& k, const Index& to) { dw.own(k) += x.own(i) * dy.own(to); });
+    write(t, std::move(dw));
   }
 
   /// The operand's memory with the result's dimensions and strides, such as a transpose.
@@ -188,20 +258,33 @@ class Run {
     }
     Array a = operand(CUDNN_ATTR_OPERATION_POINTWISE_XDESC), b = operand(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
           t = operand(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+    if (mode == CUDNN_POINTWISE_RELU_FWD) {
+      bool keeps =
+          how.one<cudnnNanPropagation_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) == CUDNN_PROPAGATE_NAN && !loses_nan_;
+      auto low = how.one<double>(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP),
+           high = how.one<double>(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP);
+      if (how.one<double>(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE) != 0) throw std::runtime_error("a leaky ReLU");
+      each(y.dims, [&](const Index& i) {
+        double x = a.element(i, y.dims);
+        y.at.push_back(std::isnan(x) ? keeps ? x : 0 : std::clamp(x, low, high));
+      });
+      return write(result, std::move(y));
+    }
     each(y.dims, [&](const Index& i) {
       y.at.push_back(value(mode, a.element(i, y.dims), b.element(i, y.dims), t.element(i, y.dims)));
     });
     write(result, std::move(y));
   }
 
+  bool loses_nan_;
   std::map<int64_t, void*> given_;
   std::map<int64_t, Array> made_;
 };
 
 }  // namespace
 
-void compute(const Descriptor& graph, const int64_t* uids, void* const* pointers, size_t count) {
-  Run run(uids, pointers, count);
+void compute(const Descriptor& graph, const int64_t* uids, void* const* pointers, size_t count, bool loses_nan) {
+  Run run(uids, pointers, count, loses_nan);
   for (const auto& n : graph.descriptors(CUDNN_ATTR_OPERATIONGRAPH_OPS)) run.node(*n);
 }
 

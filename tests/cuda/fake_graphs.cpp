@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 
+#include "tests/cuda/fake_cuda.h"
 #include "tests/cuda/fake_descriptors.h"
 
 namespace tutti::cuda::fake {
@@ -108,28 +109,37 @@ EXPORTED cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudn
       *count = 1;
       if (requested > 0 && list) of(*static_cast<cudnnBackendDescriptor_t*>(list)).number = of(d).number;
       break;
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+      *count = 0;
+      if (auto note = current.notes.find(of(d).number); note != current.notes.end())
+        return give(note->second, requested, count, list);
+      break;
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX: return give(of(d).number, requested, count, list);
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED: return give(int32_t{1024}, requested, count, list);
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return give(current.workspace, requested, count, list);
     default:
-      if (count) *count = 0;  // no notes, no knobs
+      if (count) *count = 0;  // no other notes, no knobs
   }
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORTED cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan,
                                            cudnnBackendDescriptor_t pack) {
   if (current.fails) return CUDNN_STATUS_EXECUTION_FAILED;
-  try {
-    auto uids = of(pack).list<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-    auto pointers = of(pack).list<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-    if (uids.size() != pointers.size()) return CUDNN_STATUS_BAD_PARAM;
-    compute(*of(plan).descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).graph, uids.data(), pointers.data(),
-            uids.size());
-    ++current.executed;
-    return CUDNN_STATUS_SUCCESS;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "fake cuDNN: %s\n", e.what());
-    return CUDNN_STATUS_INTERNAL_ERROR;
-  }
+  auto uids = of(pack).list<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  auto pointers = of(pack).list<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  if (uids.size() != pointers.size()) return CUDNN_STATUS_BAD_PARAM;
+  auto graph = of(plan).descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).graph;
+  bool loses_nan = current.loses_nan;
+  size_t failed = current.failed;
+  enqueue(current.stream, [=] {
+    try {
+      compute(*graph, uids.data(), pointers.data(), uids.size(), loses_nan);
+      ++current.executed;
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "fake cuDNN: %s\n", e.what());
+      ++current.failed;
+    }
+  });
+  return current.failed > failed ? CUDNN_STATUS_INTERNAL_ERROR : CUDNN_STATUS_SUCCESS;
 }

@@ -232,10 +232,12 @@ Kind batched_products(const Type& t) {
           }};
 }
 
-/// A kind of convolution in one dtype: padding, no padding, strides, dilation, groups, odd sizes; or NaN.
-void add_convolutions(std::vector<Kind>& all, const Type& t, const char* name, Convolution what, bool bias, bool relu) {
+/// A kind of convolution in one dtype, with `last` of channels-last images: padding, no padding, strides, dilation,
+/// groups, odd sizes; or NaN.
+void add_convolutions(std::vector<Kind>& all, const Type& t, const char* name, Convolution what, bool bias, bool relu,
+                      bool last) {
   auto made = [=](Conv s, const codegen::cases::Change& change = {}) {
-    s.bias = bias, s.relu = relu;
+    s.bias = bias, s.relu = relu, s.channels_last = last;
     int64_t terms = what == Convolution::weights  ? s.batch * s.h.count * s.w.count
                     : what == Convolution::images ? s.filters / s.groups * s.h.kernel * s.w.kernel
                                                   : s.channels / s.groups * s.h.kernel * s.w.kernel;
@@ -248,7 +250,7 @@ void add_convolutions(std::vector<Kind>& all, const Type& t, const char* name, C
     return loosened(std::move(c), t, terms, false);
   };
   Conv usual{t.dtype, 3, 8, 16, 1, axis(14, 3, 1, 1, 1), axis(14, 3, 1, 1, 1)};
-  std::string text = fmt::format("{}_{}", name, t.name);
+  std::string text = fmt::format("conv{}{}_{}", last ? "_nhwc" : "", name, t.name);
   all.push_back({text, t.tf32, [=] {
                    return std::vector<Case>{
                        made(usual),
@@ -257,14 +259,17 @@ void add_convolutions(std::vector<Kind>& all, const Type& t, const char* name, C
                        made({t.dtype, 2, 4, 6, 2, axis(8, 3, 2, 1, 2), axis(13, 2, 3, 0, 1)}),
                        made({t.dtype, 2, 6, 6, 6, axis(6, 3, 1, 1, 1), axis(6, 3, 1, 1, 1)}),
                        made({t.dtype, 1, 17, 9, 1, axis(5, 1, 1, 0, 1), axis(7, 1, 1, 0, 1)}),
+                       made({t.dtype, 2, 16, 32, 1, axis(8, 1, 2, 0, 1), axis(9, 1, 2, 0, 1)}),
                    };
                  }});
+  all.back().graph = last;
   all.push_back({text + "_nan", t.tf32,
                  [=] {
                    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
                    return std::vector<Case>{made(usual, [](std::vector<Array>& inputs) { inputs[0].at[7] = nan; })};
                  },
                  true});
+  all.back().graph = last;
 }
 
 const std::vector<Kind>& kinds() {
@@ -287,11 +292,14 @@ const std::vector<Kind>& kinds() {
         add_products(list, t, "_bias_copied", bias, false, true);
         add_products(list, t, "_sum_a_copied", {{}, {OperandSum::a}}, false, true);
       }
-      add_convolutions(list, t, "conv", Convolution::forward, false, false);
-      add_convolutions(list, t, "conv_bias", Convolution::forward, true, false);
-      add_convolutions(list, t, "conv_bias_relu", Convolution::forward, true, true);
-      add_convolutions(list, t, "conv_dx", Convolution::images, false, false);
-      add_convolutions(list, t, "conv_dw", Convolution::weights, false, false);
+      for (bool last : {false, true}) {
+        if (last && t.dtype == DType::f32) continue;
+        add_convolutions(list, t, "", Convolution::forward, false, false, last);
+        add_convolutions(list, t, "_bias", Convolution::forward, true, false, last);
+        add_convolutions(list, t, "_bias_relu", Convolution::forward, true, true, last);
+        add_convolutions(list, t, "_dx", Convolution::images, false, false, last);
+        add_convolutions(list, t, "_dw", Convolution::weights, false, false, last);
+      }
       if (t.dtype == DType::f32) continue;
       list.push_back({fmt::format("attention_{}", t.name), false,
                       [=] { return codegen::cases::library_attention_cases(t.dtype); }});
@@ -422,7 +430,7 @@ TEST(LibraryCalls, DescriptorsAreAcceptedByTheInstalledLibraries) {
 TEST(LibraryCalls, AreDeclinedOverFakesThatLoseNaN) {
   reset_fakes(false);
   for (const Kind& kind : kinds()) {
-    if (kind.name.find("relu") == std::string::npos) continue;
+    if (kind.graph || kind.name.find("relu") == std::string::npos) continue;
     Count count = check(kind, Under::fakes);
     EXPECT_EQ(count.declined, count.cases) << kind.name;
   }
