@@ -14,8 +14,7 @@ using Node = GraphWork::Node;
 
 namespace {
 
-// cuDNN 9.26 offers up to 40. Those of depthwise and narrow convolutions may be compiled when they are built, which
-// takes up to a second each, and all are loaded and timed when a shape is tuned.
+// cuDNN 9.26 offers up to 40, and each is loaded and timed when a shape is tuned.
 constexpr size_t most_plans = 8;
 
 void check_shape(const codegen::Conv& p) {
@@ -78,6 +77,7 @@ GraphWork convolution_graph(const codegen::Conv& p, ConvKind kind) {
                           axis(p.h), axis(p.w), p.bias ? " bias" : "", p.relu ? " relu" : "");
   work.most_space = most_convolution_space;
   work.most_plans = most_plans;
+  work.built_in = true;  // the others take up to two seconds per layer in every process
   work.sums_products = true;
   work.activates = p.relu;
   work.define = [p, kind](Graph& graph, const std::vector<Node>& in) { return define(p, kind, graph, in); };

@@ -111,6 +111,7 @@ void build(BuiltGraph& built, const GraphTarget& target, const GraphWork& work) 
     graph.deselect_numeric_notes({Note::WINOGRAD, Note::WINOGRAD_TILE_4x4, Note::WINOGRAD_TILE_6x6,
                                   Note::WINOGRAD_TILE_13x13, Note::FFT, Note::REDUCED_PRECISION_REDUCTION,
                                   Note::DOWN_CONVERT_INPUTS});
+  if (work.built_in) graph.deselect_behavior_notes({fe::BehaviorNote_t::RUNTIME_COMPILATION});
   graph.deselect_workspace_greater_than(work.most_space);
   check(graph.check_support());
   fe::error_t last;

@@ -43,6 +43,7 @@ struct GraphWork {
   std::vector<GraphTensor> reads, writes;
   int64_t most_space = 0;        ///< workspace of a plan in bytes
   size_t most_plans = SIZE_MAX;  ///< so many are built, of those that can be
+  bool built_in = false;         ///< no plan that cuDNN compiles when it is built
   bool sums_products = false;    ///< no plan whose numbers differ from f32 sums of products (Winograd, FFT)
   bool activates = false;        ///< see Tunable
   /// Adds nodes to a graph that has the tensors of `reads`; gives those of `writes`.

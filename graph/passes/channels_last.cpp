@@ -79,8 +79,8 @@ Attrs attributes(const Node& n) {
 
 /// The attributes of a pool, or of an op with numbers per axis, for channels-last operands; none for other ops.
 std::optional<Attrs> moved_attributes(const Node& n) {
-  Attrs a = attributes(n);
-  if (channels_last_pool(n.op)) return a;
+  if (channels_last_pool(n.op)) return attributes(n);
+  Attrs a = n.attrs;
   if (n.op == &concat_op) {
     a.set("axis", Ints{static_cast<int64_t>(place[static_cast<size_t>(normalize_axis(a.i("axis"), 4))])});
     return a;
