@@ -1,7 +1,10 @@
 // Shared by convolution and pooling ops: attributes, loops over elements, windows as columns.
 #pragma once
+#include <fmt/format.h>
+
 #include <functional>
 
+#include "core/base/status.h"
 #include "core/geometry/conv.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
@@ -49,6 +52,16 @@ void each_conv_outside(const ConvGeometry& g, bool images, const std::function<b
 /// Images (or weights) with their channels last, [N, H, W, C], of [N, C, H, W], and back.
 Value to_channels_last(Value x);
 Value to_channels_first(Value x);
+
+/// What `infer` of an op of channels-last images gives from shapes with the channels first: its errors say so.
+template <class Infer>
+Types with_channels_first(const Infer& infer) {
+  try {
+    return infer();
+  } catch (const Error& e) {
+    throw Error(e.code, fmt::format("with the channels first: {}", e.what()), e.remedy);
+  }
+}
 
 /// Every window of x as columns for one matrix product per sample and group: [N, groups, C/groups * ky * kx, OH * OW].
 Value conv_columns(Value x, const ConvGeometry& g, const Attrs& a);

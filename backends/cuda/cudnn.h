@@ -14,11 +14,11 @@
 namespace tutti::cuda {
 
 /// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32 if enabled), f16 and bf16 with f32
-/// sums. Channels-last images are those of convolution_graph(). Uses the tuner's choice, else the first, of the
-/// deterministic algorithms in cuDNN's ranking with at most 256 MiB workspace; algorithms that transform operands (FFT,
-/// Winograd) only for TF32, because their error is relative to the largest result, not to each. Activations only if
-/// they propagate NaN. Throws Error(declined) if it has no algorithm for a shape, for a failed trial, and in strict f32
-/// if the request's portable kernels are faster.
+/// sums. Channels-last convolutions are calls of the graph API; convolution_graph() says which are supported. Uses the
+/// tuner's choice, else the first, of the deterministic algorithms in cuDNN's ranking with at most 256 MiB workspace;
+/// algorithms that transform operands (FFT, Winograd) only for TF32, because their error is relative to the largest
+/// result, not to each. Activations only if they propagate NaN. Throws Error(declined) if it has no algorithm for a
+/// shape, for a failed trial, and in strict f32 if the request's portable kernels are faster.
 class Cudnn {
  public:
   /// The library's functions. Throws Error(declined) if it cannot be opened.

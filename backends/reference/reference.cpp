@@ -30,8 +30,8 @@ Bound bind(const sdk::Program& program, uint32_t k, const TuttiOps& ops) {
   if ((n.flags & TUTTI_NODE_EXACT) && !op->exact && !exact)
     throw decline(fmt::format(
         "TUTTI_NODE_EXACT is not supported for '{}', which this device does not round after every instruction", n.op));
-  // Acceptance means preference: compile() makes images channels-last where a device accepts it.
-  if (n.op.starts_with("conv2d_nhwc")) throw decline("conv2d computes it");
+  // If it accepted these, steps with conv2d would become channels-last for it.
+  if (n.op.starts_with("conv2d_nhwc")) throw decline("it is computed as conv2d and transposes");
   Bound bound{op, {}};
   std::vector<TensorType> in;
   for (uint32_t v : n.inputs) in.push_back(program.type(v));

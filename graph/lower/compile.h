@@ -1,5 +1,5 @@
 // The pipeline from a graph to a device program: simplify → cse → dce → legalize → simplify → cse → dce → channels_last
-// (if the device prefers it) → group → lower.
+// (if the device prefers it; then legalize → simplify → cse → dce again) → group → lower.
 #pragma once
 #include "core/base/export.h"
 #include "graph/lower/legalize.h"

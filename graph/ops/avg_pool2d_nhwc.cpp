@@ -1,3 +1,4 @@
+#include "core/base/status.h"
 #include "graph/conv.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
@@ -8,13 +9,17 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef avg_pool2d_nhwc_op;
-/// avg_pool2d of channels-last images x [N, H, W, C], without ceil_mode and divisor_override.
-inline Value avg_pool2d_nhwc(Value x, const Pool2dOptions& o = {}) {
+/// avg_pool2d of channels-last images x [N, H, W, C]. Throws Error for ceil_mode and divisor_override.
+TUTTI_API Value avg_pool2d_nhwc(Value x, const Pool2dOptions& o = {});
+// end of public
+
+Value avg_pool2d_nhwc(Value x, const Pool2dOptions& o) {
+  if (o.ceil_mode || o.divisor_override)
+    throw invalid("avg_pool2d_nhwc does not support ceil_mode and divisor_override", "use avg_pool2d");
   Attrs a = o.attrs();
   a.set("count_include_pad", Ints{o.count_include_pad});
   return call(avg_pool2d_nhwc_op, {x}, a);
 }
-// end of public
 
 const OpDef avg_pool2d_nhwc_op{
     .name = "avg_pool2d_nhwc",
@@ -23,7 +28,9 @@ const OpDef avg_pool2d_nhwc_op{
     .attrs = avg_pool_attrs(),
     .infer =
         [](std::span<const TensorType> in, const Attrs& a) {
-          return Types{{in[0].dtype, channels_last(pool_geometry(channels_first(in[0].shape), a).pooled())}};
+          return with_channels_first([&]() -> Types {
+            return {{in[0].dtype, channels_last(pool_geometry(channels_first(in[0].shape), a).pooled())}};
+          });
         },
     .decompose =
         [](const Call& c) { return Values{to_channels_last(call(avg_pool2d_op, {to_channels_first(c.in[0])}, c.a))}; },

@@ -6,11 +6,7 @@
 namespace tutti {
 
 extern TUTTI_API const OpDef avg_pool2d_nhwc_op;
-/// avg_pool2d of channels-last images x [N, H, W, C], without ceil_mode and divisor_override.
-inline Value avg_pool2d_nhwc(Value x, const Pool2dOptions& o = {}) {
-  Attrs a = o.attrs();
-  a.set("count_include_pad", Ints{o.count_include_pad});
-  return call(avg_pool2d_nhwc_op, {x}, a);
-}
+/// avg_pool2d of channels-last images x [N, H, W, C]. Throws Error for ceil_mode and divisor_override.
+TUTTI_API Value avg_pool2d_nhwc(Value x, const Pool2dOptions& o = {});
 
 }  // namespace tutti

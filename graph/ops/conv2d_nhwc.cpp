@@ -18,8 +18,10 @@ namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   check_same_float(in[0], in[1]);
-  return {{in[0].dtype,
-           channels_last(conv_geometry(channels_first(in[0].shape), channels_first(in[1].shape), a).result())}};
+  return with_channels_first([&]() -> Types {
+    ConvGeometry g = conv_geometry(channels_first(in[0].shape), channels_first(in[1].shape), a);
+    return {{in[0].dtype, channels_last(g.result())}};
+  });
 }
 
 Values decompose(const Call& c) {

@@ -21,9 +21,11 @@ namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   check_same_float(in[0], in[1]);
-  const Shape& w = a.ints("shape");
-  conv_geometry(channels_first(in[0].shape), channels_first(w), channels_first(in[1].shape), a);
-  return {{in[0].dtype, w}};
+  return with_channels_first([&]() -> Types {
+    const Shape& w = a.ints("shape");
+    conv_geometry(channels_first(in[0].shape), channels_first(w), channels_first(in[1].shape), a);
+    return {{in[0].dtype, w}};
+  });
 }
 
 Values decompose(const Call& c) {

@@ -1,3 +1,4 @@
+#include "core/base/status.h"
 #include "graph/conv.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
@@ -8,18 +9,16 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef max_pool2d_nhwc_op;
-/// max_pool2d of channels-last images x [N, H, W, C], without ceil_mode.
-inline Value max_pool2d_nhwc(Value x, const Pool2dOptions& o = {}) {
-  Attrs a = o.attrs();
-  a.set("dilation", o.dilation);
-  return call(max_pool2d_nhwc_op, {x}, a);
-}
+/// max_pool2d of channels-last images x [N, H, W, C]. Throws Error for ceil_mode.
+TUTTI_API Value max_pool2d_nhwc(Value x, const Pool2dOptions& o = {});
 // end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
-  Shape y = channels_last(pool_geometry(channels_first(in[0].shape), a).pooled());
-  return {{in[0].dtype, y}, {DType::i32, y}};
+  return with_channels_first([&]() -> Types {
+    Shape y = channels_last(pool_geometry(channels_first(in[0].shape), a).pooled());
+    return {{in[0].dtype, y}, {DType::i32, y}};
+  });
 }
 
 Values decompose(const Call& c) {
@@ -28,6 +27,13 @@ Values decompose(const Call& c) {
 }
 
 }  // namespace
+
+Value max_pool2d_nhwc(Value x, const Pool2dOptions& o) {
+  if (o.ceil_mode) throw invalid("max_pool2d_nhwc does not support ceil_mode", "pad x, or use max_pool2d");
+  Attrs a = o.attrs();
+  a.set("dilation", o.dilation);
+  return call(max_pool2d_nhwc_op, {x}, a);
+}
 
 const OpDef max_pool2d_nhwc_op{
     .name = "max_pool2d_nhwc",

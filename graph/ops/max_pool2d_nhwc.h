@@ -6,11 +6,7 @@
 namespace tutti {
 
 extern TUTTI_API const OpDef max_pool2d_nhwc_op;
-/// max_pool2d of channels-last images x [N, H, W, C], without ceil_mode.
-inline Value max_pool2d_nhwc(Value x, const Pool2dOptions& o = {}) {
-  Attrs a = o.attrs();
-  a.set("dilation", o.dilation);
-  return call(max_pool2d_nhwc_op, {x}, a);
-}
+/// max_pool2d of channels-last images x [N, H, W, C]. Throws Error for ceil_mode.
+TUTTI_API Value max_pool2d_nhwc(Value x, const Pool2dOptions& o = {});
 
 }  // namespace tutti

@@ -9,14 +9,14 @@ namespace tutti {
 TUTTI_API Graph channels_last_convolutions(const Graph& g);
 
 /// The same graph with conv2d_nhwc and its gradients instead of conv2d and its gradients. Nodes between convolutions
-/// (elementwise nodes, reductions, pools, slices, concatenations) compute on channels-last values too; others, states and feeds
-/// keep their layout, and transposes are added where one meets the other.
+/// (elementwise nodes, reductions, pools, slices, concatenations) compute on channels-last values too; others, states
+/// and feeds keep their layout, and transposes are added where one meets the other.
 TUTTI_API Graph channels_last(const Graph& g);
 
 /// Bytes of the results of all transposes.
 TUTTI_API double transposed_bytes(const Graph& g);
-/// Bytes of the images, weights and results of all convolutions, counted per convolution: what a library transposes that
-/// has only channels-last kernels.
+/// Bytes of the images, weights and results of all convolutions, counted per convolution: what a library transposes
+/// that has only channels-last kernels.
 TUTTI_API double convolution_bytes(const Graph& g);
 
 }  // namespace tutti

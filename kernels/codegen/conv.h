@@ -35,7 +35,7 @@ struct ConvProduct {
        relu = false;  ///< bias is input 2, one number per column of all groups; results are [.., columns, positions]
   int64_t bias_first = 0;  ///< bias index of the first column
   /// What a padded copy of the image holds, if that is more than this product reads: then several products make the
-  /// same copy. Rows with one tap.
+  /// same copy. Its axes have the coordinates of the copy as rows, and one tap.
   std::optional<std::array<ConvAxis, 2>> frame = {};
 
   int64_t positions() const { return y.rows * x.rows; }

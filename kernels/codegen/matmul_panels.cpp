@@ -53,7 +53,7 @@ Launch pack(const Target& t, const Matmul& p, Element e, int from, int to, const
   k.set("B_BASE(g)", matrices == 1 ? "IDX(0)" : batch_base(p.batch, steps, k.as_number()));
   int64_t elements = matrices * panels * p.k * wide;
   k.elements = static_cast<uint64_t>(std::max(elements, reach(p.batch, steps, p.k * columns)));
-  k.work = packing;
+  k.work = packing * static_cast<double>(wide);
   return dispatch_items(t, std::move(k), matrices * panels * p.k, {from, to});
 }
 

@@ -434,6 +434,7 @@ LaunchList row_program(const Target& t, const RowProgram& p) {
   main.name = "row_program";
   main.may_alias = true;
   last.name = "row_program_columns";
+  last.may_alias = true;
   size_t ins = p.in.size(), all = ins + p.out.size();
   for (size_t i = 0; i < ins; ++i) add_param(main, main_buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);
   for (size_t i : code.column_inputs()) add_param(last, last_buffers, fmt::format("in{}v", i), p.in[i].dtype, false, i);

@@ -100,7 +100,7 @@ def steps_of(name, api, env=None, precision="f32"):
 
 def layout(order):
     """Steps with convolutions in one layout of images."""
-    return bench(f"layout-{order}", "cuda", "--models cnn,resnet18,resnet50,unet", "bf16", 60, {"TUTTI_CUDA_LAYOUT": order})
+    return bench(f"layout-{order}", "cuda", "--models cnn,resnet18,unet", "bf16", 60, {"TUTTI_CUDA_LAYOUT": order})
 
 
 def parity(api):
@@ -270,10 +270,10 @@ def report(api):
 
 SPEED_ONLY = [
     Stage("streams", 30, [steps_of(f"steps-streams-{n}", "cuda", {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
-    Stage("layout", 60, [layout(order) for order in ("nchw", "nhwc")]),
-    Stage("torch-f32", 80, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
-    Stage("torch-bf16", 75, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
-    Stage("torch-tf32", 40, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
+    Stage("layout", 40, [layout(order) for order in ("nchw", "nhwc")]),
+    Stage("torch-f32", 65, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
+    Stage("torch-bf16", 62, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
+    Stage("torch-tf32", 30, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
     Stage("zoo-torch", 60, [zoo(precision, model, "-torch") for precision in ("bf16", "f32") for model in ("gpt:gpt2", "resnet18", "gpt")]),
     Stage("steps", 35, [steps_of(f"steps-{api}", api) for api in ("vulkan", "opencl")]),
     Stage("fashion", 30, [fashion("cnn-3-epochs"), fashion("cnn-3-epochs-again")]),
