@@ -149,6 +149,10 @@ TEST_F(ReferenceGraph, RunsEveryOp) {
       std::string reason;
       TuttiSink why = {&reason, [](void* to, uint32_t, const char* text) { *static_cast<std::string*>(to) = text; }};
       ASSERT_EQ(t->check(session, &lowered.program(), &accepted, why, &e), TUTTI_OK) << e.message;
+      if (op->name.starts_with("conv2d_nhwc")) {  // otherwise its steps would be channels-last
+        EXPECT_EQ(accepted, 0);
+        continue;
+      }
       ASSERT_EQ(accepted, 1) << reason;
       TuttiExecutable* x = prepared(lowered.program());
       run(x, feeds);

@@ -242,7 +242,7 @@ TEST(RenderedPlan, ProductsTakeBiasAndReluAlong) {
   for (bool cpu : {false, true}) {
     Traits traits;
     traits.cpu_like = cpu;
-    MatmulBiasRelu raw(40, 24, 48);
+    MatmulBiasRelu raw(160, 96, 192);  // too large to share a launch on a CPU
     RenderedPlan p = plan(raw, traits);
     for (const PlannedLaunch& l : p.launches) EXPECT_EQ(l.node, 0u) << l.name;
     raw.states.push_back({"q", TUTTI_NONE, 4});  // the sum is read elsewhere: on a GPU it is a second result
