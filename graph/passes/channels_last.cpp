@@ -43,7 +43,7 @@ namespace {
 /// Axis d of a channels-last value is axis `order[d]` of the value; axis d of the value is axis `place[d]`.
 constexpr std::array<size_t, 4> order = {0, 2, 3, 1}, place = {0, 3, 1, 2};
 
-const OpDef* channels_last_op(const OpDef* op) {
+const OpDef* channels_last_convolution(const OpDef* op) {
   return op == &conv2d_op      ? &conv2d_nhwc_op
          : op == &conv2d_dx_op ? &conv2d_nhwc_dx_op
          : op == &conv2d_dw_op ? &conv2d_nhwc_dw_op
@@ -100,7 +100,7 @@ class Layout {
   Graph run() {
     for (const Node& n : g_.nodes()) {
       r_.to().set_origin(n);
-      if (const OpDef* op = channels_last_op(n.op))
+      if (const OpDef* op = channels_last_convolution(n.op))
         convolution(n, *op);
       else if (!follows(n) || !on_last(n))
         copy(n);
@@ -231,7 +231,7 @@ class Layout {
 Graph channels_last_convolutions(const Graph& g) {
   Graph question;
   for (const Node& n : g.nodes()) {
-    const OpDef* op = channels_last_op(n.op);
+    const OpDef* op = channels_last_convolution(n.op);
     if (!op) continue;
     Values in;
     for (ValueId v : n.inputs) {
@@ -255,7 +255,7 @@ double transposed_bytes(const Graph& g) {
 double convolution_bytes(const Graph& g) {
   double bytes = 0;
   for (const Node& n : g.nodes()) {
-    if (!channels_last_op(n.op)) continue;
+    if (!channels_last_convolution(n.op)) continue;
     for (const auto& list : {n.inputs, n.results})
       for (ValueId v : list) bytes += static_cast<double>(num_bytes(g.info(v).type));
   }

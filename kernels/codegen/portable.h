@@ -98,9 +98,9 @@ struct RowForm {
   bool folds = false, columns = false;        ///< whether the program folds these
 };
 bool runs_rows(const Target&, const RowForm&);
-/// Which inputs are read only by the work-item that stores the results per row, or per column, before it stores them:
-/// such a result may overwrite such an input. Per row: none in programs with columns.
-std::vector<bool> read_once(const Target&, const RowProgram& program, bool per_column);
+/// Which inputs are read only by the work-item that stores the results per row (in programs with columns: per column),
+/// before it stores them: such a result may overwrite such an input.
+std::vector<bool> read_once(const Target&, const RowProgram& program);
 /// One kernel; a row is the work of a group of work-items or of part of one. INPUT a = in[a], RESULT b = out[b].
 /// Reductions are f32 (integers wrap; columns: floats only), in a fixed tree. Outputs may share memory as those of
 /// elementwise. With columns, a group takes several rows in turn, and a second kernel folds the groups' partial results

@@ -48,7 +48,7 @@ class RowCode {
   /// Whether an instruction of Level::row is computed for results per row alone.
   bool late(uint32_t i) const { return level_[i] <= Level::row && !early_[i]; }
   /// Whether an input has one element per column and is read for results per column alone.
-  bool last(uint32_t i) const { return p_.in[p_.code[i].a].strides.back() != 0 && !outside_[i]; }
+  bool for_columns_alone(uint32_t i) const { return p_.in[p_.code[i].a].strides.back() != 0 && !outside_[i]; }
   RowForm form() const;
   int stages() const { return last_ + 1; }
   /// The folds of rows whose operands are complete in a stage.

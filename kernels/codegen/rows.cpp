@@ -412,12 +412,13 @@ LaunchList shared_rows(const Target& t, const RowProgram& p, const RowCode& code
 
 bool runs_rows(const Target& t, const RowForm& form) { return division_of(t, form).has_value(); }
 
-std::vector<bool> read_once(const Target& t, const RowProgram& p, bool per_column) {
+std::vector<bool> read_once(const Target& t, const RowProgram& p) {
   RowCode code(t, p);
-  std::vector<bool> once(p.in.size(), per_column || !code.any(instr::column));
+  const bool columns = code.any(instr::column);
+  std::vector<bool> once(p.in.size(), true);
   for (uint32_t i = 0; i < p.code.size(); ++i) {
     if (p.code[i].code != TUTTI_X_INPUT) continue;
-    bool by_one = per_column ? code.last(i) : code.level(i) == Level::row && code.late(i);
+    bool by_one = columns ? code.for_columns_alone(i) : code.level(i) == Level::row && code.late(i);
     if (!by_one) once[p.code[i].a] = false;
   }
   return once;

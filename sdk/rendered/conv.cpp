@@ -26,13 +26,10 @@ codegen::Conv conv_of(const NodeView& c, const ConvGeometry& g) {
 LaunchList around_copies(const NodeView& c, LaunchList core, const TensorType& result) {
   LaunchList list;
   auto copy = [&](const TensorType& type, const Ints& perm, int from, int to) {
-    Shape to_shape;
-    for (int64_t axis : perm) to_shape.push_back(type.shape[static_cast<size_t>(axis)]);
     for (codegen::Launch& l : codegen::copy(c.traits, codegen::transpose_copy(type, perm)).launches) {
       for (int& buffer : l.buffers) buffer = buffer == 0 ? from : to;
       list.launches.push_back(std::move(l));
     }
-    return TensorType{type.dtype, to_shape};
   };
   const int y = c.epilogue.bias ? 3 : 2, x_first = y + 1, w_first = y + 2, y_first = y + 3;
   const Ints to_first = {0, 3, 1, 2}, to_last = {0, 2, 3, 1};

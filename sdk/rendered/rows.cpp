@@ -462,17 +462,15 @@ bool Planner::rows(uint32_t k) {
   std::string name = describe("rows", k, found.nodes().size() - 1);
   reasons_[k] = choice.reasons();
   codegen::RowProgram program = found.program(f);
-  std::vector<uint32_t> in = memories_of(f.inputs), out, kept[2];  // not overwritten by results per row, per column
-  for (bool per_column : {false, true}) {
-    std::vector<bool> once = codegen::read_once(traits_, program, per_column);
-    for (size_t i = 0; i < in.size(); ++i)
-      if (!once[i]) kept[per_column].push_back(in[i]);
-  }
+  std::vector<uint32_t> in = memories_of(f.inputs), out, kept;
+  std::vector<bool> once = codegen::read_once(traits_, program);
+  for (size_t i = 0; i < in.size(); ++i)
+    if (!once[i]) kept.push_back(in[i]);
   std::set<uint32_t> taken;
   for (uint32_t v : f.outputs) {
     if (found.ahead()) leave_home(v);
-    out.push_back(found.is_full(v) ? pass_output(v, f, taken, name)
-                                   : place_result(v, name, kept[found.is_per_column(v)]));
+    const bool in_place = !found.columns() || found.is_per_column(v);
+    out.push_back(found.is_full(v) ? pass_output(v, f, taken, name) : place_result(v, name, in_place ? kept : in));
     for (uint32_t alias : found.aliases(v)) hold(alias, out.back());
   }
   add_work(cache_.rows(program), name, k, in, out);

@@ -93,6 +93,13 @@ TEST_F(ConvolutionGraphs, TakeOnlyPlansThatSumProducts) {
   EXPECT_NO_THROW(library()->conv(some()));
 }
 
+TEST_F(ConvolutionGraphs, TakeOnlyPlansThatAreNotCompiledWhenBuilt) {
+  graphs = fake::GraphState{.configurations = 1, .behaviors = {{0, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}}};
+  EXPECT_EQ(test::error_from([&] { library()->conv(some()); }).code, Code::declined);
+  graphs = fake::GraphState{.configurations = 2, .behaviors = {{0, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}}};
+  EXPECT_NO_THROW(library()->conv(some()));
+}
+
 TEST_F(ConvolutionGraphs, TakePlansOfLittleMemory) {
   graphs.workspace = int64_t{256} << 20;
   EXPECT_EQ(library()->conv_dw(some()).scratch_bytes, std::vector<uint64_t>{uint64_t{256} << 20});

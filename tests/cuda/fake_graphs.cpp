@@ -114,6 +114,11 @@ EXPORTED cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudn
       if (auto note = current.notes.find(of(d).number); note != current.notes.end())
         return give(note->second, requested, count, list);
       break;
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
+      *count = 0;
+      if (auto note = current.behaviors.find(of(d).number); note != current.behaviors.end())
+        return give(note->second, requested, count, list);
+      break;
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX: return give(of(d).number, requested, count, list);
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED: return give(int32_t{1024}, requested, count, list);
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:

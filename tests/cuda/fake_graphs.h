@@ -21,6 +21,7 @@ struct GraphState {
   cudaStream_t stream = nullptr;
   /// Of configurations' engines, by their numbers.
   std::map<int64_t, cudnnBackendNumericalNote_t> notes = {};
+  std::map<int64_t, cudnnBackendBehaviorNote_t> behaviors = {};
 };
 /// Fresh at every call.
 GraphState& reset_graphs();

@@ -12,7 +12,6 @@
 #include "tests/cuda/layout_library.h"
 #include "tests/support/device_run.h"
 #include "tests/support/model_step.h"
-#include "tests/support/models.h"
 #include "tests/support/require.h"
 
 namespace tutti::cuda {

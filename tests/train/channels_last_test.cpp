@@ -2,7 +2,6 @@
 // here prefers that layout.
 #include "graph/passes/channels_last.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
