@@ -16,25 +16,25 @@
 namespace tutti::cli {
 namespace {
 
-using bisect::Finding;
 using nlohmann::ordered_json;
 
-std::string what_of(const Finding& f) {
+std::string what_of(const bisect::Finding& f) {
   switch (f.kind) {
-    case Finding::node: return "this node";
-    case Finding::fused: return "these nodes, but only when fused: each is correct if the values between them are kept";
-    case Finding::memory:
+    case bisect::Finding::node: return "this node";
+    case bisect::Finding::fused:
+      return "these nodes, but only when fused: each is correct if the values between them are kept";
+    case bisect::Finding::memory:
       return f.reader.empty() ? "a value that this node reads, or its result: correct if all values are kept"
                               : "the result of this node, damaged before " + f.reader + " reads it; correct if kept";
     default: return "its states, but only if no other value is kept";
   }
 }
 
-const char* name_of(Finding::Kind kind) {
+const char* name_of(bisect::Finding::Kind kind) {
   switch (kind) {
-    case Finding::node: return "node";
-    case Finding::fused: return "fused";
-    case Finding::memory: return "memory";
+    case bisect::Finding::node: return "node";
+    case bisect::Finding::fused: return "fused";
+    case bisect::Finding::memory: return "memory";
     default: return "states";
   }
 }
@@ -73,7 +73,7 @@ struct BisectCommand {
   }
 
   /// The file for the replay of a finding: the requested one, or one named after the op.
-  std::string file_of(const Finding& f, bool several) const {
+  std::string file_of(const bisect::Finding& f, bool several) const {
     std::string name = file.empty() ? fmt::format("bisect-{}.safetensors", f.blamed[0].op->name) : file;
     if (!several || f.side == 0) return name;
     std::filesystem::path path(name);
@@ -81,8 +81,8 @@ struct BisectCommand {
   }
 
   /// Reports failures on stderr, so that the finding is printed anyway.
-  Saved save(Finding& f, bool several) const {
-    if (f.kind == Finding::states) return {};
+  Saved save(bisect::Finding& f, bool several) const {
+    if (f.kind == bisect::Finding::states) return {};
     f.replay.about = {{"command", command()},
                       {"version", TUTTI_VERSION},
                       {"step", std::to_string(f.step + 1)},
@@ -104,10 +104,10 @@ struct BisectCommand {
     return saved;
   }
 
-  static void print(const Finding& f, const bisect::BisectResult& r) {
+  static void print(const bisect::Finding& f, const bisect::BisectResult& r) {
     const std::string &wrong = r.sides[f.side].device.id, &other = r.sides[1 - f.side].device.id;
     print_out("{} is wrong in step {}", wrong, f.step + 1);
-    if (f.kind == Finding::states) {
+    if (f.kind == bisect::Finding::states) {
       print_out(": {}\n", what_of(f));
       return;
     }
@@ -129,10 +129,10 @@ struct BisectCommand {
     if (f.more) print_out("  {} later values of the step also exceed their bounds\n", f.more);
   }
 
-  static ordered_json document(const Finding& f, const bisect::BisectResult& r, const Saved& saved) {
+  static ordered_json document(const bisect::Finding& f, const bisect::BisectResult& r, const Saved& saved) {
     ordered_json out = {
         {"kind", name_of(f.kind)}, {"wrong", r.sides[f.side].device.id}, {"step", f.step + 1}, {"what", what_of(f)}};
-    if (f.kind == Finding::states) return out;
+    if (f.kind == bisect::Finding::states) return out;
     out["node"] = f.span.first;
     out["of"] = f.nodes;
     out["phase"] = name(f.blamed[0].phase);
@@ -165,7 +165,7 @@ struct BisectCommand {
 
   void print(bisect::BisectResult& r) const {
     bool several = r.findings.size() > 1;
-    for (Finding& f : r.findings) {
+    for (bisect::Finding& f : r.findings) {
       print(f, r);
       std::fflush(stdout);  // before messages of save() on stderr
       if (Saved saved = save(f, several); saved.problem.empty() && !saved.path.empty())
@@ -193,7 +193,7 @@ struct BisectCommand {
                                 {"changed_by_keeping", s.apart}});
     out["findings"] = ordered_json::array();
     bool several = r.findings.size() > 1;
-    for (Finding& f : r.findings) {
+    for (bisect::Finding& f : r.findings) {
       Saved saved = save(f, several);
       out["findings"].push_back(document(f, r, saved));
     }

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int list(bool json) {
+int list_layers(bool json) {
   Json all = Json::array();
   for (const nn::LayerKind* k : nn::all_layer_kinds()) {
     Json arguments = Json::array();
@@ -53,7 +53,7 @@ void add_layers(CLI::App& app, Action& action) {
   static bool json = false, markdown = false;
   sub->add_flag("--markdown", markdown, "Print the tables of docs/LAYERS.md");
   add_json_flag(*sub, json);
-  sub->callback([&action] { action = [] { return markdown ? print_markdown() : list(json); }; });
+  sub->callback([&action] { action = [] { return markdown ? print_markdown() : list_layers(json); }; });
 }
 
 }  // namespace tutti::cli

@@ -10,7 +10,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Row {
+struct ModelRow {
   const ModelDef* model;
   const ModelSize* size;
   int64_t parameters;
@@ -19,7 +19,7 @@ struct Row {
 };
 
 /// Builds the model for its synthetic data.
-Row row_of(const ModelDef& m, const ModelSize& size) {
+ModelRow row_of(const ModelDef& m, const ModelSize& size) {
   ModelOptions options{.size = size.name};
   std::string data = m.synthetic(options, size.batch);
   data::Sources sources = data::open_data(data, {.context = m.context ? m.context(options) : 0});
@@ -34,13 +34,13 @@ Row row_of(const ModelDef& m, const ModelSize& size) {
   return {&m, &size, n, size.name != "tiny" && !m.data.empty() ? m.data : m.synthetic(options, 8192), std::move(ops)};
 }
 
-int list(bool json) {
+int list_models(bool json) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const ModelDef* m : all_models()) {
     nlohmann::ordered_json entry = {{"name", m->name}, {"doc", m->doc}, {"optimizer", m->optimizer}};
     if (!json) print_out("{}: {}\n", m->name, m->doc);
     for (const ModelSize& size : m->sizes) {
-      Row row = row_of(*m, size);
+      ModelRow row = row_of(*m, size);
       double lr = size.lr > 0 ? size.lr : learning_rate(optimizer_named(m->optimizer));
       if (size.name == m->sizes[0].name) entry["ops"] = row.ops;
       entry["sizes"].push_back({{"name", size.name},
@@ -65,7 +65,7 @@ void add_models(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("models", "List the built-in models");
   static bool json;
   add_json_flag(*sub, json);
-  sub->callback([&action] { action = [] { return list(json); }; });
+  sub->callback([&action] { action = [] { return list_models(json); }; });
 }
 
 }  // namespace tutti::cli

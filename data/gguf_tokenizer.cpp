@@ -48,11 +48,9 @@ std::string place_of(const Gguf& file, const std::string& key, const GgufValue& 
 }
 
 // The types of tokens, by the format's numbers.
-constexpr int64_t normal = 1, unknown_token = 2, control = 3, user_defined = 4, unused = 5, byte = 6;
-
 /// The types of all tokens; normal if the file has none.
 std::vector<int64_t> types_of(const Gguf& file, size_t size) {
-  if (!file.find(types_key)) return std::vector<int64_t>(size, normal);
+  if (!file.find(types_key)) return std::vector<int64_t>(size, gguf_token::normal);
   const GgufValue& types = file.integers(types_key);
   if (types.size() != size)
     throw file.error(types.at, fmt::format("metadata '{}' has {} elements, but '{}' has {}", types_key, types.size(),
@@ -60,7 +58,7 @@ std::vector<int64_t> types_of(const Gguf& file, size_t size) {
   std::vector<int64_t> all;
   for (size_t i = 0; i < size; ++i) {
     all.push_back(types.integer(i).value_or(-1));
-    if (all[i] < normal || all[i] > byte)
+    if (all[i] < gguf_token::normal || all[i] > gguf_token::byte)
       throw file.error(types.byte_of(i),
                        fmt::format("metadata '{}', element {}: {}, expected 1 to 6", types_key, i, all[i]));
   }
@@ -138,9 +136,10 @@ void GgufTokenizer::read_pieces(const Gguf& file) {
   const std::vector<int64_t> types = types_of(file, tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
     v.scores.push_back(static_cast<float>(scores->real(i).value_or(0)));
-    v.merged.push_back(types[i] == normal || types[i] == user_defined || types[i] == unused);
-    v.bytes.push_back(types[i] == byte ? byte_of_token(v.tokens[i]) : -1);
-    if (types[i] == byte && v.bytes[i] < 0)
+    v.merged.push_back(types[i] == gguf_token::normal || types[i] == gguf_token::user_defined ||
+                       types[i] == gguf_token::unused);
+    v.bytes.push_back(types[i] == gguf_token::byte ? byte_of_token(v.tokens[i]) : -1);
+    if (types[i] == gguf_token::byte && v.bytes[i] < 0)
       throw invalid(
           fmt::format("{}: '{}' is of the type byte, expected <0x00> to <0xFF>", v.place_of_token(i), v.tokens[i]),
           "use a file with a complete tokenizer");
@@ -155,7 +154,8 @@ void GgufTokenizer::read_specials(const Gguf& file) {
   const std::vector<int64_t> types = types_of(file, tokens.size());
   std::set<size_t, std::greater<>> lengths;
   for (size_t i = 0; i < types.size(); ++i) {
-    bool special = types[i] == unknown_token || types[i] == control || types[i] == user_defined;
+    bool special =
+        types[i] == gguf_token::unknown || types[i] == gguf_token::control || types[i] == gguf_token::user_defined;
     std::string text(*tokens.text(i));
     if (!special || text.empty()) continue;
     auto n = static_cast<int32_t>(i);

@@ -13,6 +13,11 @@
 
 namespace tutti::data {
 
+/// Values of tokenizer.ggml.token_type (llama.cpp's llama_token_type).
+namespace gguf_token {
+constexpr int32_t normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6;
+}
+
 /// Model "gpt2": byte-level BPE with one of bpe_splits() as pre-tokenizer; bytes without a token are dropped, as in the
 /// original tokenizers of such files. Model "llama": SentencePieces. Special tokens (control, user-defined and unknown
 /// ones) are matched anywhere in a text, the longest first; the text between them is encoded separately. No begin or

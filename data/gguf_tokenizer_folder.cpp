@@ -14,6 +14,7 @@
 #include "data/bpe.h"
 #include "data/chat_template.h"
 #include "data/file.h"
+#include "data/gguf_tokenizer.h"
 #include "data/hf_tokenizer.h"
 #include "data/tokenizers/stages.h"
 
@@ -23,7 +24,6 @@ namespace {
 using nlohmann::json;
 
 // Types of tokens, by the format's numbers.
-constexpr int32_t normal = 1, unknown_token = 2, control = 3, user_defined = 4, unused = 5, byte = 6;
 const std::string space = "\xe2\x96\x81";  // U+2581
 
 [[noreturn]] void refuse(const std::string& place, const std::string& what) {
@@ -47,7 +47,7 @@ class Writer {
         model_(all_.at("model")),
         notes_(notes),
         tokens_(static_cast<size_t>(std::max(vocabulary, own_.size()))),
-        types_(tokens_.size(), unused) {
+        types_(tokens_.size(), gguf_token::unused) {
     if (const std::string type = type_of(model_, path_); type != "BPE") refuse(path_ + ": model", "the type " + type);
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (std::string text = text_at(model_, key, path_, ""); !text.empty()) refuse(path_ + ": model", key);
@@ -74,20 +74,20 @@ class Writer {
     for (const auto& [text, number] : model_.at("vocab").items()) {
       const auto n = number.get<size_t>();
       tokens_.at(n) = text;
-      types_.at(n) = normal;
+      types_.at(n) = gguf_token::normal;
       numbers_.emplace(text, n);
     }
     for (const json& token : all_.value("added_tokens", json::array())) {
       const auto n = token.at("id").get<size_t>();
       tokens_.at(n) = token.at("content").get<std::string>();
-      types_.at(n) = token.value("special", false) ? control : user_defined;
+      types_.at(n) = token.value("special", false) ? gguf_token::control : gguf_token::user_defined;
       for (const char* key : {"lstrip", "rstrip", "single_word"})
         if (token.value(key, false))
           notes_.push_back(fmt::format("the token '{}' has {} in {}, which GGUF files do not store",
                                        printable(tokens_[n], 40), key, path_));
     }
     for (size_t i = 0; i < tokens_.size(); ++i)
-      if (types_[i] == unused) tokens_[i] = fmt::format("[PAD{}]", i);
+      if (types_[i] == gguf_token::unused) tokens_[i] = fmt::format("[PAD{}]", i);
   }
 
   /// Both tokens of a merge.
@@ -173,14 +173,14 @@ class Writer {
     }
     const std::string unknown = text_at(model_, "unk_token", path_, "");
     for (const auto& [text, n] : numbers_) {
-      if (byte_of_token(text) >= 0) types_[n] = byte;
-      if (text == unknown) types_[n] = unknown_token;
-      if (types_[n] != normal && types_[n] != user_defined) continue;
+      if (byte_of_token(text) >= 0) types_[n] = gguf_token::byte;
+      if (text == unknown) types_[n] = gguf_token::unknown;
+      if (types_[n] != gguf_token::normal && types_[n] != gguf_token::user_defined) continue;
       for (size_t cut = 1; cut < text.size(); ++cut) {
         const std::string left = text.substr(0, cut), right = text.substr(cut);
         auto ordinary = [&](const std::string& part) {
           auto it = numbers_.find(part);
-          return it != numbers_.end() && types_[it->second] == normal;
+          return it != numbers_.end() && types_[it->second] == gguf_token::normal;
         };
         if (ordinary(left) && ordinary(right) && !ranks.contains(left + " " + right))
           refuse(path_ + ": model", fmt::format("there is no merge of '{}' and '{}'", left, right));
@@ -197,7 +197,8 @@ class Writer {
     put("tokenizer.ggml.add_eos_token", gguf_value(false));
     std::vector<int32_t> ends(own_.ends().begin(), own_.ends().end());
     if (ends.empty() && none.empty()) {  // without ids, llama.cpp would end texts with token 11
-      auto it = std::ranges::find_if(types_, [](int32_t t) { return t == control || t == unused; });
+      auto it =
+          std::ranges::find_if(types_, [](int32_t t) { return t == gguf_token::control || t == gguf_token::unused; });
       if (it != types_.end()) ends.push_back(static_cast<int32_t>(it - types_.begin()));
     }
     if (!none.empty() || !ends.empty())
@@ -211,7 +212,8 @@ class Writer {
         notes_.push_back(fmt::format("GGUF files have three tokens that end a text: {} is left out",
                                      tokens_.at(static_cast<size_t>(ends[i]))));
     for (size_t i = 0; i < tokens_.size(); ++i)
-      if (types_[i] == unknown_token) put("tokenizer.ggml.unknown_token_id", gguf_value(static_cast<uint32_t>(i)));
+      if (types_[i] == gguf_token::unknown)
+        put("tokenizer.ggml.unknown_token_id", gguf_value(static_cast<uint32_t>(i)));
     const std::string chat = chat_template_of_folder(std::filesystem::path(path_).parent_path().string());
     if (!chat.empty()) put("tokenizer.chat_template", gguf_value(chat));
   }

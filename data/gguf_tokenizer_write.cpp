@@ -6,24 +6,23 @@
 
 #include "core/base/option_text.h"
 #include "data/bpe.h"
+#include "data/gguf_tokenizer.h"
 #include "data/gguf_tokenizer_folder.h"
 
 namespace tutti::data {
 namespace {
 
-constexpr int32_t normal = 1, control = 3, unused = 5;
-
 /// Byte-level BPE as GPT-2's.
 GgufMetadata byte_level(std::vector<std::string> tokens, const std::vector<std::string>& merges, int64_t vocabulary) {
   tokens.resize(static_cast<size_t>(std::max<int64_t>(vocabulary, std::ssize(tokens))));
-  std::vector<int32_t> types(tokens.size(), normal);
+  std::vector<int32_t> types(tokens.size(), gguf_token::normal);
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i].empty()) {
       tokens[i] = fmt::format("[PAD{}]", i);
-      types[i] = unused;
+      types[i] = gguf_token::unused;
     }
   auto end = std::ranges::find(tokens, "<|endoftext|>");
-  if (end != tokens.end()) types[static_cast<size_t>(end - tokens.begin())] = control;
+  if (end != tokens.end()) types[static_cast<size_t>(end - tokens.begin())] = gguf_token::control;
   GgufMetadata all = {{"tokenizer.ggml.model", gguf_value(std::string("gpt2"))},
                       {"tokenizer.ggml.pre", gguf_value(std::string("gpt-2"))},
                       {"tokenizer.ggml.tokens", gguf_value(tokens)},
@@ -31,7 +30,8 @@ GgufMetadata byte_level(std::vector<std::string> tokens, const std::vector<std::
                       {"tokenizer.ggml.merges", gguf_value(merges)},
                       {"tokenizer.ggml.add_bos_token", gguf_value(false)}};
   // Without ids, llama.cpp would begin and end texts with token 11, which here is a character.
-  auto ending = std::ranges::find_if(types, [](int32_t type) { return type == control || type == unused; });
+  auto ending = std::ranges::find_if(
+      types, [](int32_t type) { return type == gguf_token::control || type == gguf_token::unused; });
   if (ending != types.end())
     for (const char* key : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"})
       all.emplace_back(key, gguf_value(static_cast<uint32_t>(ending - types.begin())));

@@ -23,8 +23,6 @@ std::string leave_out(const std::string& column) {
   return fmt::format("leave the column out ({})", option_text("drop", column));
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// Takes a whole number of `digits` digits and the mark after it from the text; -1 if there is none.
 int take_number(std::string_view& text, size_t digits, std::string_view marks) {
   if (text.size() < digits || !std::ranges::all_of(text.substr(0, digits), is_digit)) return -1;

@@ -4,10 +4,10 @@
 #include <array>
 #include <string>
 
+#include "core/base/text.h"
+
 namespace tutti::data {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Removes and returns the first of `marks` that the text begins, or ends, with; "" if none.
 template <size_t n>

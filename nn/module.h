@@ -83,7 +83,7 @@ class TUTTI_API Builder {
   int64_t stream() const;
 
   /// Enters a child module for the lifetime of the object.
-  class Enter {
+  class TUTTI_API Enter {
    public:
     Enter(Builder& builder, const std::string& name);
     ~Enter() { builder_.path_ = saved_; }

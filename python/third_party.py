@@ -1,6 +1,6 @@
 """Adds to a wheel what belongs to its third-party software, from the table of THIRD_PARTY.md: the licences' texts, where the system
 keeps them as Debian does, and a list of components in CycloneDX's format (PEP 770): third_party.py METADATA_FOLDER VERSION ONEDNN_VERSION
-SYSROOT (empty: a wheel without oneDNN; a wheel for this machine, with its libraries)."""
+SYSROOT SYSTEM (the third and fourth empty: a wheel without oneDNN; a wheel for this machine, with its libraries). SYSTEM: Linux or Windows."""
 import importlib.metadata
 import json
 import pathlib
@@ -13,7 +13,7 @@ TABLE = pathlib.Path(__file__).with_name("THIRD_PARTY.md")
 
 
 def rows():
-    """Name, "with" or "without" where the row is for wheels with or without oneDNN alone, SPDX licence, and Debian package or ""."""
+    """Name, what the row's wheels have ("with" or "without" oneDNN, "for" Windows; "": no matter), SPDX licence, Debian package or ""."""
     lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")][2:]
     for line in lines:
         name, licence, _, package = (cell.strip() for cell in line.strip().strip("|").split("|"))
@@ -31,7 +31,7 @@ def debian_version(package, sysroot):
     return version if status == "installed" else ""
 
 
-def component(name, wheels, licence, package, onednn, sysroot):
+def component(name, wheels, licence, package, onednn, sysroot, system):
     """A component of the list, or None where the wheel does not have it."""
     if name == "oneDNN":
         version = onednn
@@ -39,7 +39,7 @@ def component(name, wheels, licence, package, onednn, sysroot):
         version = importlib.metadata.version("nanobind")
     else:
         version = debian_version(package, sysroot)
-        if not version or (wheels and wheels != ("with" if onednn else "without")):
+        if not version or (wheels and wheels not in ("with" if onednn else "without", "for" if system == "Windows" else "")):
             return None
     made = {"type": "library", "name": name, "version": version, "licenses": [{"expression": licence}]}
     if package:
@@ -47,14 +47,14 @@ def component(name, wheels, licence, package, onednn, sysroot):
     return made if version else None
 
 
-def main(metadata, tutti, onednn, sysroot):
+def main(metadata, tutti, onednn, sysroot, system):
     metadata = pathlib.Path(metadata)
     texts, lists = metadata / "licenses/third_party", metadata / "sboms"
     texts.mkdir(parents=True, exist_ok=True)
     lists.mkdir(parents=True, exist_ok=True)
     found = []
     for name, wheels, licence, package in rows():
-        if made := component(name, wheels, licence, package, onednn, sysroot):
+        if made := component(name, wheels, licence, package, onednn, sysroot, system):
             found.append(made)
             text = pathlib.Path(f"{sysroot}/usr/share/doc", package, "copyright")
             if package and text.exists():

@@ -33,7 +33,9 @@ done
 [ ${#platforms[@]} -gt 0 ] || { usage >&2; exit 2; }
 command -v apt-get >/dev/null || { echo "platforms: needs Debian's apt, for the cross compiler and its libraries" >&2; exit 1; }
 
+. scripts/packages/system.sh
 . scripts/packages/aarch64.sh
+. scripts/packages/windows.sh
 
 aarch64() {
   scripts/deps.sh --run --cross-aarch64
@@ -66,40 +68,6 @@ aarch64() {
   LD_LIBRARY_PATH=$PWD/.deps/sysroot-aarch64/usr/lib/aarch64-linux-gnu build/aarch64/bin/tutti "${run[@]}" --device opencl | grep -xF "$state"
 }
 
-# The headers of Debian's packages, and libraries that Debian has no mingw package of, built from its sources: SYSROOT
-windows_sysroot() {
-  local root=$1 work=$1/work source name
-  local headers=(libboost1.74-dev libcli11-dev nlohmann-json3-dev opencl-c-headers opencl-clhpp-headers libvulkan-dev)
-  local sources=(fmtlib pcre2 glslang)
-  if [ "$(cat "$root/packages.txt" 2>/dev/null)" = "${headers[*]} ${sources[*]}" ]; then return; fi
-  echo "platforms: making the libraries of windows in $root"
-  rm -rf "$root"
-  mkdir -p "$work/lists/partial"
-  (cd "$work" && apt-get download -qq "${headers[@]}" && for name in *.deb; do dpkg-deb -x "$name" "$root"; done)
-  # OpenCL.dll is a part of Windows: what programs are linked with is a list of the functions that cl.h declares.
-  (echo EXPORTS && grep -oE '^cl[A-Z][A-Za-z]+' "$root/usr/include/CL/cl.h" | sort -u) >"$work/OpenCL.def"
-  mkdir -p "$root/usr/lib"
-  x86_64-w64-mingw32-dlltool -d "$work/OpenCL.def" -D OpenCL.dll -l "$root/usr/lib/libOpenCL.dll.a"
-  # Sources of the same release, without a change of the system's own lists.
-  local options=(-qq -o Dir::Etc::sourcelist="$work/source.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$work/lists")
-  echo "deb-src http://deb.debian.org/debian $(. /etc/os-release && echo "$VERSION_CODENAME") main" >"$work/source.list"
-  (cd "$work" && apt-get "${options[@]}" update && apt-get "${options[@]}" source --download-only "${sources[@]}" 2>/dev/null)
-  for name in "${sources[@]}"; do
-    mkdir "$work/$name"
-    tar -xf "$(echo "$work/${name}"_*.orig.tar.*)" --strip-components=1 -C "$work/$name"
-  done
-  # glslang without its optimizer, which needs SPIRV-Tools: the plugin does not use it.
-  for source in "$work/fmtlib" "$work/pcre2" "$work/glslang" /usr/src/googletest; do
-    name=$(basename "$source")
-    cmake -S "$source" -B "$work/build-$name" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/windows.cmake" -DCMAKE_BUILD_TYPE=Release \
-      -DCMAKE_INSTALL_PREFIX="$root/usr" -DFMT_TEST=OFF -DFMT_DOC=OFF -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF \
-      -DENABLE_OPT=OFF -DENABLE_HLSL=OFF -DENABLE_GLSLANG_BINARIES=OFF -DENABLE_CTEST=OFF -DENABLE_PCH=OFF
-    cmake --build "$work/build-$name" --target install
-  done >"$root.log" 2>&1 || { tail -n 40 "$root.log" >&2; return 1; }
-  rm -rf "$work"
-  echo "${headers[*]} ${sources[*]}" >"$root/packages.txt"
-}
-
 windows() {
   scripts/deps.sh --run --cross-windows --opencl --vulkan  # Wine passes calls on to this machine's drivers
   windows_sysroot "$PWD/.deps/sysroot-windows"
@@ -115,16 +83,7 @@ windows() {
     return 1
   }
   [ $tests = yes ] || return 0
-  export WINEPREFIX=$PWD/$build/wine WINEDEBUG=-all
-  mkdir -p "$WINEPREFIX"
-  # Wine has Vulkan only where it has a screen. What still runs there from before has none.
-  wineserver -k || true
-  coproc screen { exec Xvfb -displayfd 1 -screen 0 640x480x24 -nolisten tcp 2>/dev/null; }
-  trap 'kill "$screen_PID"' EXIT
-  read -r DISPLAY <&"${screen[0]}"
-  export DISPLAY=:$DISPLAY
-  wineboot -i >/dev/null 2>&1
-  wine reg add 'HKCU\Software\Wine\WineDbg' /v ShowCrashDialog /t REG_DWORD /d 0 /f >/dev/null 2>&1  # tests crash on purpose
+  start_wine "$PWD/$build/wine"
   for test in "${units[@]}"; do
     echo "platforms: $test"
     (cd $build && TUTTI_PLUGINS=cpu,reference wine "tests/$test.exe" --gtest_brief=1)

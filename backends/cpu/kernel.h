@@ -22,7 +22,7 @@ constexpr size_t aligned(size_t bytes) { return align_up(bytes, size_t{64}); }
 /// libraries' relu turns NaN into 0, which would hide a diverging run.)
 struct Epilogue {
   uint32_t bias = TUTTI_NONE;  ///< a value added along the last axis (matmul) or the channels (conv2d); NONE: no bias
-  std::optional<sdk::Limits> limits = {};  ///< for normalizations
+  std::optional<sdk::Bounds> limits = {};  ///< for normalizations
 };
 
 /// The view of a node for entries.

@@ -25,7 +25,7 @@ class CpuExecutable : public sdk::Executable {
         program_(std::move(program)),
         plan_(std::move(plan)),
         allocations_(program_, plan_, plan_.workspace, shared.states),
-        traced_(log::traced("kernels")),
+        traced_(logging::traced("kernels")),
         timed_(traced_ || asked) {
     if (traced_) seconds_.resize(plan_.steps.size());
     if (timed_) moments_.reserve(plan_.steps.size() + 3);

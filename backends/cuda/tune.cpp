@@ -297,7 +297,7 @@ void Tuner::compare(Tunable& call, const Rival& rival, const sdk::LibraryRequest
 }
 
 void Tuner::trace(const std::string& text) const {
-  if (log::traced("dispatch")) host_.log(3, "dispatch", text);
+  if (logging::traced("dispatch")) host_.log(3, "dispatch", text);
 }
 
 }  // namespace tutti::cuda

@@ -28,7 +28,7 @@ TBuiltInResource resources() {
   return r;
 }
 
-[[noreturn]] void refuse(const std::string& source, const std::string& log) {
+[[noreturn]] void refuse_source(const std::string& source, const std::string& log) {
   throw Error(Code::compile, fmt::format("vulkan: a kernel does not compile: {}; {}", sdk::first_error(log),
                                          sdk::dump_failed_kernel(source, log, "glsl")));
 }
@@ -51,14 +51,14 @@ std::vector<uint32_t> compile_glsl(const std::string& source, const FloatControl
   shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
   shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
   shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_5);
-  if (!shader.parse(&limits, 450, false, rules)) refuse(source, shader.getInfoLog());
+  if (!shader.parse(&limits, 450, false, rules)) refuse_source(source, shader.getInfoLog());
   glslang::TProgram program;
   program.addShader(&shader);
-  if (!program.link(rules)) refuse(source, program.getInfoLog());
+  if (!program.link(rules)) refuse_source(source, program.getInfoLog());
   std::vector<uint32_t> words;
   glslang::SpvOptions options;  // the driver optimizes; no optimization here
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
-  if (words.empty()) refuse(source, "ERROR: the compiler produced no SPIR-V");
+  if (words.empty()) refuse_source(source, "ERROR: the compiler produced no SPIR-V");
   words = with_component_types(words);
   return exact ? with_exact_floats(words, *exact) : words;
 }

@@ -119,7 +119,7 @@ std::vector<bool> texels_of(const sdk::KernelSource& source) {
   return texels;
 }
 
-[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+[[noreturn]] void refuse_kernel(const std::string& text, const std::string& why) {
   throw Error(Code::compile, fmt::format("vulkan: a kernel {}; {}", why, sdk::dump_failed_kernel(text, why, "glsl")));
 }
 
@@ -128,11 +128,11 @@ std::vector<bool> texels_of(const sdk::KernelSource& source) {
 void VulkanDriver::check_source(const sdk::KernelSource& source) const {
   uint64_t items = uint64_t{source.local[0]} * source.local[1] * source.local[2];
   if (items == 0 || items > traits_.max_local)
-    refuse(source.text, fmt::format("has {} work-items per group; {} supports 1 to {}", items, physical_.listed.name,
-                                    traits_.max_local));
+    refuse_kernel(source.text, fmt::format("has {} work-items per group; {} supports 1 to {}", items,
+                                           physical_.listed.name, traits_.max_local));
   if (source.buffers() > traits_.max_arguments)
-    refuse(source.text, fmt::format("has {} buffers; {} supports at most {}", source.buffers(), physical_.listed.name,
-                                    traits_.max_arguments));
+    refuse_kernel(source.text, fmt::format("has {} buffers; {} supports at most {}", source.buffers(),
+                                           physical_.listed.name, traits_.max_arguments));
 }
 
 VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLayout layout,
@@ -163,7 +163,8 @@ VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLa
   api_.DestroyPipelineCache(device_, driver_cache, nullptr);
   if (result == VK_ERROR_DEVICE_LOST) check(result, "building a kernel");
   if (result != VK_SUCCESS)
-    refuse(source.text, fmt::format("is rejected by the driver of {}: {}", physical_.listed.name, result_name(result)));
+    refuse_kernel(source.text,
+                  fmt::format("is rejected by the driver of {}: {}", physical_.listed.name, result_name(result)));
   if (!fits) cache = pack(entry, source.text);
   return pipeline;
 }

@@ -7,7 +7,7 @@
 #include "core/base/printable.h"
 #include "core/os/terminal.h"
 
-namespace tutti::log {
+namespace tutti::logging {
 namespace {
 
 constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
@@ -45,4 +45,4 @@ void write(Level level, std::string_view topic, std::string_view text) {
   os::write_text(os::Stream::err, line);
 }
 
-}  // namespace tutti::log
+}  // namespace tutti::logging

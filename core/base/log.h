@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace tutti::log {
+namespace tutti::logging {
 
 /// Numbered as in the ABI (TuttiHost.log).
 enum class Level : int { error = 0, warning = 1, info = 2, debug = 3 };
@@ -30,4 +30,4 @@ void debug(std::string_view topic, fmt::format_string<A...> format, A&&... args)
   if (enabled(Level::debug)) write(Level::debug, topic, fmt::format(format, std::forward<A>(args)...));
 }
 
-}  // namespace tutti::log
+}  // namespace tutti::logging

@@ -15,6 +15,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// All parts between separators, including empty ones: one more than the number of separators.
 std::vector<std::string> fields(std::string_view text, char separator);
 
+/// Of ASCII, whatever the locale.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// The whole text as a number; nullopt if it is not a number or does not fit T.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {

@@ -54,7 +54,7 @@ std::filesystem::path BlobCache::default_folder() {
   if (named == "off") return {};
   if (!named.empty()) {
     if (named.is_absolute()) return named;
-    log::warning("cache", "TUTTI_CACHE={}: expected an absolute path or \"off\"; caching is off", named.string());
+    logging::warning("cache", "TUTTI_CACHE={}: expected an absolute path or \"off\"; caching is off", named.string());
     return {};
   }
   std::filesystem::path base = os::cache_folder();
@@ -66,8 +66,8 @@ bool BlobCache::safe() const { return !folder_.empty() && os::is_private_folder(
 void BlobCache::warn_once(const std::string& why) const {
   static std::atomic<bool> said{false};
   if (!said.exchange(true))
-    log::warning("cache", "the cache folder {} cannot be used: {}; every process will compile its kernels again",
-                 folder_.string(), why);
+    logging::warning("cache", "the cache folder {} cannot be used: {}; every process will compile its kernels again",
+                     folder_.string(), why);
 }
 
 std::filesystem::path BlobCache::file_of(const std::string& key) const {

@@ -20,10 +20,10 @@ struct Services {
 
 // Called by plugins from C: must not throw.
 void log_line(void* self, int32_t level, const char* topic, const char* text) noexcept try {
-  auto at = static_cast<log::Level>(std::clamp(level, 0, 3));
+  auto at = static_cast<logging::Level>(std::clamp(level, 0, 3));
   std::string_view about = topic ? topic : "plugin";
-  if (log::enabled(at) || log::traced(about))
-    log::write(at, about, fmt::format("{}: {}", static_cast<Services*>(self)->plugin, text ? text : ""));
+  if (logging::enabled(at) || logging::traced(about))
+    logging::write(at, about, fmt::format("{}: {}", static_cast<Services*>(self)->plugin, text ? text : ""));
 } catch (...) {
 }
 

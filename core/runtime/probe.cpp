@@ -33,7 +33,7 @@ double patience() {
   if (double seconds = parse_number<double>(v).value_or(0); seconds > 0) return seconds;
   static std::once_flag said;
   std::call_once(said, [&] {
-    log::warning("plugins", "TUTTI_PROBE_SECONDS={}: expected a number of seconds above 0; 30 s are used", v);
+    logging::warning("plugins", "TUTTI_PROBE_SECONDS={}: expected a number of seconds above 0; 30 s are used", v);
   });
   return 30;
 }

@@ -73,9 +73,10 @@ std::vector<fs::path> libraries_without_manifest(const fs::path& folder, const s
 
 std::vector<fs::path> engine_folders() {
   std::vector<fs::path> folders;
-  // An engine that is linked statically has no library of its own.
+  // An engine that is linked statically has no library of its own. Windows keeps libraries beside programs, in bin.
   if (fs::path own = os::library_of(reinterpret_cast<const void*>(&engine_folders)); !own.empty())
-    add_folder(folders, own.parent_path() / "tutti");
+    add_folder(folders,
+               own.extension() == ".dll" ? own.parent_path() / ".." / "lib" / "tutti" : own.parent_path() / "tutti");
   if (fs::path executable = os::executable(); !executable.empty())
     for (const char* lib : {"lib", TUTTI_LIBDIR})  // the build tree's folder, and the system's library folder
       add_folder(folders, executable.parent_path() / ".." / lib / "tutti");
@@ -88,9 +89,9 @@ std::vector<fs::path> plugin_search_path() {
     if (fs::path(entry).is_absolute()) {
       add_folder(folders, entry);
       if (std::error_code gone; !fs::is_directory(entry, gone))
-        log::warning("plugins", "TUTTI_PLUGIN_PATH: there is no folder {}", entry);
+        logging::warning("plugins", "TUTTI_PLUGIN_PATH: there is no folder {}", entry);
     } else {
-      log::warning("plugins", "TUTTI_PLUGIN_PATH: \"{}\" is ignored, because it is not an absolute path", entry);
+      logging::warning("plugins", "TUTTI_PLUGIN_PATH: \"{}\" is ignored, because it is not an absolute path", entry);
     }
   }
   for (const fs::path& folder : engine_folders()) add_folder(folders, folder / "plugins");
@@ -158,7 +159,7 @@ struct Registry::Impl {
       plugins.push_back({reports.size(), std::move(m)});
     } catch (const std::exception& e) {
       report.problem = e.what();
-      log::info("plugins", "{}: {}", report.manifest, report.problem);
+      logging::info("plugins", "{}: {}", report.manifest, report.problem);
     }
     reports.push_back(std::move(report));
   }
@@ -205,9 +206,9 @@ struct Registry::Impl {
       report.loaded = report.problem.empty();
       bool ran = report.problem.starts_with("devices: ") || report.problem.starts_with("load: ");
       if (ran)
-        log::warning("plugins", "{}: {}", report.name, report.problem);
+        logging::warning("plugins", "{}: {}", report.name, report.problem);
       else if (!report.loaded)
-        log::info("plugins", "{}: {}", report.name, report.problem);
+        logging::info("plugins", "{}: {}", report.name, report.problem);
     }
   }
 
@@ -217,11 +218,11 @@ struct Registry::Impl {
     if (asked.empty()) return {};
     try {
       if (!probe.empty()) return list_apart(probe, manifests);
-      log::info(
+      logging::info(
           "plugins",
           "tutti-probe is not installed next to the engine: plugins are loaded in this process to list their devices");
     } catch (const std::exception& e) {
-      log::warning("plugins", "{}: plugins are loaded in this process to list their devices", e.what());
+      logging::warning("plugins", "{}: plugins are loaded in this process to list their devices", e.what());
     }
     std::vector<Listing> listings;
     for (Plugin* p : asked) {
@@ -242,7 +243,7 @@ struct Registry::Impl {
     if (p.table) return;
     if (auto why = os::distrust(p.manifest.library); !why.empty()) throw invalid("not loaded: " + why);
     p.table = load_plugin(p.manifest);
-    log::debug("plugins", "loaded {} {} from {}", p.manifest.name, p.manifest.version, p.manifest.library.string());
+    logging::debug("plugins", "loaded {} {} from {}", p.manifest.name, p.manifest.version, p.manifest.library.string());
   }
 
   /// Whether the plugin lists the device in this process. A plugin may expect `devices` to be called before `open`.
@@ -259,7 +260,7 @@ Registry& Registry::instance() {
     const char* topics = std::getenv("TUTTI_TRACE");
     std::vector<std::string> names;
     for (const Impl::Plugin& p : all->impl_->plugins) names.push_back(p.manifest.name);
-    if (auto wrong = wrong_topics(topics ? topics : "", names); !wrong.empty()) log::warning("log", "{}", wrong);
+    if (auto wrong = wrong_topics(topics ? topics : "", names); !wrong.empty()) logging::warning("log", "{}", wrong);
     return all;
   }();
   return registry;
@@ -311,7 +312,7 @@ std::string Registry::try_open(const Device& device) {
     if (auto why = open_apart(impl_->probe, p.manifest, device.index); !why.empty())
       return p.bad_opens[device.index] = why;
   } catch (const std::exception& e) {
-    log::warning("plugins", "{}: device {} was not tested in a separate process before use", e.what(), device.id);
+    logging::warning("plugins", "{}: device {} was not tested in a separate process before use", e.what(), device.id);
     return "";
   }
   p.kept->opened.insert(device.index);

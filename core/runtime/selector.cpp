@@ -291,7 +291,7 @@ Device choose(Registry& registry, std::vector<Device> devices, const Request& re
     const Device& best = ranked.front().device;
     std::string why = registry.try_open(best);
     if (why.empty()) return best;
-    log::warning("plugins", "device {} is skipped: {}", best.id, why);
+    logging::warning("plugins", "device {} is skipped: {}", best.id, why);
     std::ranges::find(devices, best.id, &Device::id)->unusable = why;
   }
 }
@@ -333,7 +333,7 @@ std::vector<Device> select_devices(Registry& registry, const std::string& wanted
     if (auto why = registry.try_open(r.device); why.empty())
       all.push_back(r.device);
     else
-      log::warning("plugins", "device {} is skipped: {}", r.device.id, why);
+      logging::warning("plugins", "device {} is skipped: {}", r.device.id, why);
   }
   return all;
 }

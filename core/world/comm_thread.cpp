@@ -14,7 +14,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint32_t note_tag = 1;
-constexpr uint64_t piece_bytes = uint64_t{4} << 20;  // larger messages stall what else travels
 constexpr auto idle = 20ms;
 constexpr auto nap = 100us, spin = 50us;
 

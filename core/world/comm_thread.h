@@ -17,6 +17,9 @@
 
 namespace tutti {
 
+/// Larger messages are sent in pieces, because they stall what else travels.
+constexpr uint64_t piece_bytes = uint64_t{4} << 20;
+
 /// What a rank is doing.
 struct Doing {
   uint64_t transfers = 0;  ///< that it has begun

@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 using Clock = CommThread::Clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr size_t piece_bytes = size_t{4} << 20;  // larger messages stall what else travels
 constexpr double after_signal = 0.6;  // seconds of silence: a launcher that ends the ranks gives them about one
 constexpr double own_pause = 0.5;     // seconds between two polls that mean this process was stopped
 constexpr const char* closing = "the end";

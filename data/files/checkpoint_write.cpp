@@ -13,15 +13,15 @@
 namespace tutti {
 namespace {
 
-using Entry = std::pair<const std::string, HostTensor>;
+using Named = std::pair<const std::string, HostTensor>;
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 // Length prefix and JSON of the file for tensors in this order.
-std::string make_header(const std::string& path, const std::vector<const Entry*>& order, const Checkpoint& checkpoint) {
+std::string make_header(const std::string& path, const std::vector<const Named*>& order, const Checkpoint& checkpoint) {
   nlohmann::json header = nlohmann::json::object();
   uint64_t at = 0;
-  for (const Entry* entry : order) {
+  for (const Named* entry : order) {
     const auto& [name, tensor] = *entry;
     if (name == "__metadata__") throw invalid(fmt::format("{}: a tensor must not be named __metadata__", path));
     if (tensor.bytes.size() != num_bytes(tensor.type))
@@ -52,19 +52,19 @@ std::string make_header(const std::string& path, const std::vector<const Entry*>
 }  // namespace
 
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  std::vector<const Entry*> order;
+  std::vector<const Named*> order;
   for (const auto& entry : checkpoint.tensors) order.push_back(&entry);
   // Wide elements first, then by name: aligns every tensor to its element size.
-  std::stable_sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
+  std::stable_sort(order.begin(), order.end(), [](const Named* a, const Named* b) {
     return size_of(a->second.type.dtype) > size_of(b->second.type.dtype);
   });
   std::string header = make_header(path, order, checkpoint);
   uint64_t bytes = header.size();
-  for (const Entry* entry : order) bytes += entry->second.bytes.size();
+  for (const Named* entry : order) bytes += entry->second.bytes.size();
 
   WholeFile file(path, bytes);
   file.write(header.data(), header.size());
-  for (const Entry* entry : order) file.write(entry->second.bytes.data(), entry->second.bytes.size());
+  for (const Named* entry : order) file.write(entry->second.bytes.data(), entry->second.bytes.size());
   file.become_target();
 }
 

@@ -20,11 +20,11 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view signature = "\xff\xd8\xff";
+constexpr std::string_view jpeg_signature = "\xff\xd8\xff";
 
 #ifdef TUTTI_HAS_JPEG
 
-struct Reading {
+struct JpegReading {
   jpeg_error_mgr errors = {};  // must be first: libjpeg passes back its address
   std::jmp_buf jump = {};
   std::array<char, JMSG_LENGTH_MAX> text = {};
@@ -32,7 +32,7 @@ struct Reading {
 };
 
 void fail(j_common_ptr jpeg) {
-  auto* r = reinterpret_cast<Reading*>(jpeg->err);
+  auto* r = reinterpret_cast<JpegReading*>(jpeg->err);
   jpeg->err->format_message(jpeg, r->text.data());
   std::longjmp(r->jump, 1);
 }
@@ -44,7 +44,7 @@ void warn(j_common_ptr jpeg, int level) {
 
 void say_nothing(j_common_ptr) {}
 
-jpeg_error_mgr* errors_of(Reading& r) {
+jpeg_error_mgr* errors_of(JpegReading& r) {
   jpeg_std_error(&r.errors);
   r.errors.error_exit = fail;
   r.errors.emit_message = warn;
@@ -53,7 +53,7 @@ jpeg_error_mgr* errors_of(Reading& r) {
 }
 
 /// Reads the header and the orientation in the first EXIF record.
-void read_header(jpeg_decompress_struct& jpeg, Reading& r) {
+void read_header(jpeg_decompress_struct& jpeg, JpegReading& r) {
   constexpr int app1 = JPEG_APP0 + 1;
   constexpr std::string_view lead("Exif\0\0", 6);
   jpeg_save_markers(&jpeg, app1, 0xffff);
@@ -67,7 +67,7 @@ void read_header(jpeg_decompress_struct& jpeg, Reading& r) {
 }
 
 /// No objects with destructors here and in the functions below: libjpeg leaves them by longjmp.
-bool read_form(jpeg_decompress_struct& jpeg, Reading& r, std::FILE* file) {
+bool read_form(jpeg_decompress_struct& jpeg, JpegReading& r, std::FILE* file) {
   if (setjmp(r.jump) != 0) return false;
   jpeg_create_decompress(&jpeg);
   jpeg_stdio_src(&jpeg, file);
@@ -76,7 +76,7 @@ bool read_form(jpeg_decompress_struct& jpeg, Reading& r, std::FILE* file) {
 }
 
 /// Returns false without an error text if the image has another size.
-bool decode_rows(jpeg_decompress_struct& jpeg, Reading& r, std::string_view bytes, const ImageForm& form,
+bool decode_rows(jpeg_decompress_struct& jpeg, JpegReading& r, std::string_view bytes, const ImageForm& form,
                  unsigned char* pixels) {
   if (setjmp(r.jump) != 0) return false;
   jpeg_create_decompress(&jpeg);
@@ -96,11 +96,11 @@ bool decode_rows(jpeg_decompress_struct& jpeg, Reading& r, std::string_view byte
   return true;
 }
 
-StoredImage form_of(const std::string& path) {
+StoredImage jpeg_form(const std::string& path) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(nullptr, std::fclose);
   if (const int open = os::open_file(path, os::to_read); open >= 0) file.reset(os::stream_of(open, "rb"));
   if (!file) throw invalid(fmt::format("{}: cannot be read", path), "check its permissions");
-  Reading r;
+  JpegReading r;
   jpeg_decompress_struct jpeg = {};
   jpeg.err = errors_of(r);
   bool good = read_form(jpeg, r, file.get());
@@ -113,8 +113,8 @@ StoredImage form_of(const std::string& path) {
   return {form, r.orientation};
 }
 
-int decode(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
-  Reading r;
+int decode_jpeg(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
+  JpegReading r;
   jpeg_decompress_struct jpeg = {};
   jpeg.err = errors_of(r);
   bool good = decode_rows(jpeg, r, bytes, form, pixels);
@@ -127,17 +127,17 @@ int decode(const std::string& path, std::string_view bytes, const ImageForm& for
 
 #else
 
-[[noreturn]] void lacking(const std::string& path) {
+[[noreturn]] void jpeg_lacking(const std::string& path) {
   throw invalid(fmt::format("{}: this build of Tutti does not support JPEG files, because libjpeg was missing", path),
                 "install it (Debian: libjpeg-dev) and build again");
 }
-StoredImage form_of(const std::string& path) { lacking(path); }
-int decode(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { lacking(path); }
+StoredImage jpeg_form(const std::string& path) { jpeg_lacking(path); }
+int decode_jpeg(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { jpeg_lacking(path); }
 
 #endif
 
 }  // namespace
 
-const ImageCodec jpeg_codec{"JPEG", signature, form_of, decode};
+const ImageCodec jpeg_codec{"JPEG", jpeg_signature, jpeg_form, decode_jpeg};
 
 }  // namespace tutti

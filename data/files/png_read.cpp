@@ -21,7 +21,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view signature = "\x89PNG\r\n\x1a\n";
+constexpr std::string_view png_signature = "\x89PNG\r\n\x1a\n";
 
 #ifdef TUTTI_HAS_PNG
 
@@ -54,7 +54,7 @@ int orientation_in(Read read) {
   }
 }
 
-StoredImage form_of(const std::string& path) {
+StoredImage png_form(const std::string& path) {
   std::ifstream in(std::filesystem::path(path), std::ios::binary);
   auto read = [&](uint64_t at, uint64_t bytes) {
     std::string text(bytes, '\0');
@@ -67,20 +67,20 @@ StoredImage form_of(const std::string& path) {
   return {header(path, read(0, 26)), orientation_in(read)};
 }
 
-struct Reading {
+struct PngReading {
   std::string_view left;
   std::array<char, 160> error = {};
 };
 
 void take(png_structp png, png_bytep to, size_t bytes) {
-  auto* r = static_cast<Reading*>(png_get_io_ptr(png));
+  auto* r = static_cast<PngReading*>(png_get_io_ptr(png));
   if (bytes > r->left.size()) png_error(png, "the file ends too early");
   std::memcpy(to, r->left.data(), bytes);
   r->left.remove_prefix(bytes);
 }
 
 void fail(png_structp png, png_const_charp text) {
-  auto* r = static_cast<Reading*>(png_get_error_ptr(png));
+  auto* r = static_cast<PngReading*>(png_get_error_ptr(png));
   std::snprintf(r->error.data(), r->error.size(), "%s", text);
   png_longjmp(png, 1);
 }
@@ -88,7 +88,8 @@ void fail(png_structp png, png_const_charp text) {
 void ignore(png_structp, png_const_charp) {}
 
 /// No objects with destructors here: libpng leaves this function by longjmp.
-bool decode_rows(png_structp png, png_infop info, Reading& reading, int channels, size_t row_bytes, png_bytepp rows) {
+bool decode_rows(png_structp png, png_infop info, PngReading& reading, int channels, size_t row_bytes,
+                 png_bytepp rows) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_read_fn(png, &reading, take);
   // Skips text, profiles and EXIF: libpng would allocate the size claimed by such a chunk before reading it.
@@ -106,13 +107,13 @@ bool decode_rows(png_structp png, png_infop info, Reading& reading, int channels
   return true;
 }
 
-int decode(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
+int decode_png(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
   auto read = [&](uint64_t at, uint64_t n) { return bytes.substr(std::min<uint64_t>(at, bytes.size()), n); };
   StoredImage found{header(path, bytes), orientation_in(read)};
   ImageForm turned = found.turned();
   if (turned.height != form.height || turned.width != form.width || turned.channels > form.channels)
     throw_other_image(path, turned, form);
-  Reading reading{bytes, {}};
+  PngReading reading{bytes, {}};
   auto row_bytes = static_cast<size_t>(found.form.width * form.channels);
   std::vector<png_bytep> rows(static_cast<size_t>(found.form.height));
   for (size_t y = 0; y < rows.size(); ++y) rows[y] = pixels + y * row_bytes;
@@ -126,17 +127,17 @@ int decode(const std::string& path, std::string_view bytes, const ImageForm& for
 
 #else
 
-[[noreturn]] void lacking(const std::string& path) {
+[[noreturn]] void png_lacking(const std::string& path) {
   throw invalid(fmt::format("{}: this build of Tutti does not support PNG files, because libpng was missing", path),
                 "install it (Debian: libpng-dev) and build again");
 }
-StoredImage form_of(const std::string& path) { lacking(path); }
-int decode(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { lacking(path); }
+StoredImage png_form(const std::string& path) { png_lacking(path); }
+int decode_png(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { png_lacking(path); }
 
 #endif
 
 }  // namespace
 
-const ImageCodec png_codec{"PNG", signature, form_of, decode};
+const ImageCodec png_codec{"PNG", png_signature, png_form, decode_png};
 
 }  // namespace tutti

@@ -55,7 +55,7 @@ TokenDecoder word_piece(const json& j, const std::string& here) {
   };
 }
 
-TokenDecoder strip(const json& j, const std::string& here) {
+TokenDecoder strip_ends(const json& j, const std::string& here) {
   const std::string what = text_at(j, "content", here);
   auto count = [&](const char* key) {
     if (!j.contains(key) || !j[key].is_number_unsigned() || j[key] > 1000)
@@ -120,7 +120,7 @@ TokenDecoder read_decoder(const json& j, const std::string& place) {
       for (std::string& t : tokens) t = what.replace(t, by);
     };
   }
-  if (type == "Strip") return strip(j, here);
+  if (type == "Strip") return strip_ends(j, here);
   fail_at(here, "decoders of this type are not supported");
 }
 

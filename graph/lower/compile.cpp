@@ -45,7 +45,8 @@ Lowered lower_for_device(const Graph& expanded, Legalizer& legalizer) {
   // Simplification may produce signatures that the device has not been asked about (such as another reshape): asks
   // again.
   if (!legalizer.declined(grouped.graph).empty()) grouped = group(dce(legalizer.run(grouped.graph)));
-  if (log::traced("graph")) log::write(log::Level::info, "graph", fmt::format("\n{}", print(grouped.graph)));
+  if (logging::traced("graph"))
+    logging::write(logging::Level::info, "graph", fmt::format("\n{}", print(grouped.graph)));
   return Lowered(grouped.graph, std::move(grouped.groups), legalizer.numerics());
 }
 

@@ -198,9 +198,9 @@ class Region {
 };
 
 /// Writes the graph with the region in parts.
-class Divider {
+class LossDivider {
  public:
-  Divider(const Graph& g, const Region& region, int64_t parts)
+  LossDivider(const Graph& g, const Region& region, int64_t parts)
       : g_(g), region_(region), parts_(parts), r_(g), done_(g.nodes().size()), needed_(g.nodes().size()) {
     for (uint32_t k = static_cast<uint32_t>(needed_.size()); k-- > 0;)
       if (needed_[k] || region_.contains(k))
@@ -357,7 +357,7 @@ std::optional<Graph> divided(const Graph& g, int64_t most) {
     if (logits == no_id) continue;
     const Shape& shape = g.info(logits).type.shape;
     const Region region(g, logits);
-    if (region.found()) return dce(Divider(g, region, parts_of(shape[0], shape[1], most)).run());
+    if (region.found()) return dce(LossDivider(g, region, parts_of(shape[0], shape[1], most)).run());
   }
   return {};
 }

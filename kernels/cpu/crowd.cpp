@@ -9,7 +9,7 @@ namespace tutti::kernels {
 namespace {
 
 // Several time slices of the scheduler, which are up to 10 ms long.
-constexpr int64_t window = 50'000'000;
+constexpr int64_t count_window = 50'000'000;
 constexpr int64_t tolerated = 5;  // tolerates a loss of 1 / 5
 
 }  // namespace
@@ -62,7 +62,7 @@ void Meter::add(int64_t now) {
 }
 
 void Meter::check(int64_t now, Crowd& crowd) {
-  if (!counts_ || sum_.at + now - since_.at - slept_ < window) return;
+  if (!counts_ || sum_.at + now - since_.at - slept_ < count_window) return;
   add(now);
   int64_t wanted = sum_.at - slept_;
   // Ignores periods with other waits (files, locks), in which the thread wanted no CPU.

@@ -32,6 +32,11 @@ inline Storage storage_of(DType t) {
 constexpr int64_t size_of(Storage s) {
   return s == Storage::word ? 4 : s == Storage::u8 || s == Storage::boolean ? 1 : 2;
 }
+/// The address of an element.
+inline const void* at(const void* x, int64_t element, Storage s) {
+  return static_cast<const std::byte*>(x) + element * size_of(s);
+}
+inline void* at(void* x, int64_t element, Storage s) { return static_cast<std::byte*>(x) + element * size_of(s); }
 
 /// One row of windows over an image [height, width, inner] whose pixels are `inner` contiguous floats.
 struct PoolRow {

@@ -13,11 +13,6 @@ constexpr int64_t wide_group = 128;  // lanes of a group for channels-last layou
 constexpr int64_t lane_rows = 128;   // rows per accumulator
 constexpr int64_t least_tasks = 32;
 
-const void* at(const void* x, int64_t element, Storage s) {
-  return static_cast<const std::byte*>(x) + element * size_of(s);
-}
-void* at(void* x, int64_t element, Storage s) { return static_cast<std::byte*>(x) + element * size_of(s); }
-
 /// A piece of rows as floats: in place, or converted into a buffer without gaps between rows.
 struct Rows {
   const float* at;

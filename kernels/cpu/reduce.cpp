@@ -32,10 +32,6 @@ void fold_rows_into(ReduceOp f, T* y, const T* x, int64_t rows, int64_t stride, 
     isa_kernels().fold_rows_i32(f, y, x, rows, stride, n);
 }
 
-const void* at(const void* x, int64_t element, Storage s) {
-  return static_cast<const std::byte*>(x) + element * size_of(s);
-}
-
 template <class T>
 const T* as_lanes(const void* x, Storage s, T* buffer, int64_t n) {
   if (s == Storage::word) return static_cast<const T*>(x);

@@ -10,7 +10,7 @@
 namespace tutti::kernels {
 namespace {
 
-constexpr int64_t piece = 1024;
+constexpr int64_t softmax_piece = 1024;
 
 /// The sum in float64, in eight interleaved parts.
 double sum_of(const float* x, int64_t n) {
@@ -30,10 +30,10 @@ struct Loops {
 };
 
 void row(const Loops& l, const float* x, float* y, int64_t n, bool logarithm) {
-  float high = isa_kernels().fold_f32(ReduceOp::max, x, n), buffer[piece];
+  float high = isa_kernels().fold_f32(ReduceOp::max, x, n), buffer[softmax_piece];
   double total = 0;
-  for (int64_t at = 0; at < n; at += piece) {
-    int64_t m = std::min(piece, n - at);
+  for (int64_t at = 0; at < n; at += softmax_piece) {
+    int64_t m = std::min(softmax_piece, n - at);
     float* e = logarithm ? buffer : y + at;
     l.minus_scalar(e, x + at, &high, nullptr, m);
     l.exp(e, e, nullptr, nullptr, m);
@@ -51,10 +51,10 @@ void row(const Loops& l, const float* x, float* y, int64_t n, bool logarithm) {
   }
 }
 
-/// `m` adjacent lines, at most `piece`, with element stride `step`.
+/// `m` adjacent lines, at most `softmax_piece`, with element stride `step`.
 void columns(const Loops& l, const float* x, float* y, int64_t n, int64_t m, int64_t step, bool logarithm) {
-  float high[piece], buffer[piece];
-  double total[piece] = {};
+  float high[softmax_piece], buffer[softmax_piece];
+  double total[softmax_piece] = {};
   std::copy_n(x, m, high);
   for (int64_t k = 1; k < n; ++k) l.max(high, high, x + k * step, nullptr, m);
   for (int64_t k = 0; k < n; ++k) {
@@ -79,14 +79,15 @@ void columns(const Loops& l, const float* x, float* y, int64_t n, int64_t m, int
 
 void softmax(const float* x, float* y, const AxisGeometry& g, bool logarithm, int threads) {
   Loops loops;
-  int64_t lines = g.inner == 1 ? 1 : (g.inner + piece - 1) / piece;  // blocks of lines per outer element
+  int64_t lines =
+      g.inner == 1 ? 1 : (g.inner + softmax_piece - 1) / softmax_piece;  // blocks of lines per outer element
   share(g.outer * lines, g.outer * g.size * g.inner * 8, threads, [&](int64_t first, int64_t last, int) {
     for (int64_t k = first; k < last; ++k) {
-      int64_t column = k % lines * piece, at = k / lines * g.size * g.inner + column;
+      int64_t column = k % lines * softmax_piece, at = k / lines * g.size * g.inner + column;
       if (g.inner == 1)
         row(loops, x + at, y + at, g.size, logarithm);
       else
-        columns(loops, x + at, y + at, g.size, std::min(piece, g.inner - column), g.inner, logarithm);
+        columns(loops, x + at, y + at, g.size, std::min(softmax_piece, g.inner - column), g.inner, logarithm);
     }
   });
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Attributes = Raising::Attributes;
 
-Attributes transposed(const tutti::Node& n) {
+Attributes transposes(const tutti::Node& n) {
   Attributes a;
   if (n.attrs.i("ta")) a["transA"] = int64_t{1};
   if (n.attrs.i("tb")) a["transB"] = int64_t{1};
@@ -33,7 +33,7 @@ bool flat(const Raising& r, const tutti::Node& n) {
 
 Names product(Raising& r, const tutti::Node& n) {
   bool ta = n.attrs.i("ta") != 0, tb = n.attrs.i("tb") != 0;
-  if (flat(r, n) && (ta || tb)) return {r.add("Gemm", {r.in(n, 0), r.in(n, 1)}, transposed(n))};
+  if (flat(r, n) && (ta || tb)) return {r.add("Gemm", {r.in(n, 0), r.in(n, 1)}, transposes(n))};
   return {r.add("MatMul", {with_last_axes_swapped(r, n, 0, ta), with_last_axes_swapped(r, n, 1, tb)})};
 }
 
@@ -42,7 +42,7 @@ std::optional<std::string> linear(Raising& r, const tutti::Node& add) {
   for (size_t k : {0, 1}) {
     const tutti::Node* product = r.only_for(add.inputs[k], "matmul");
     if (!product || !flat(r, *product) || r.shape(add.results[0]) != r.shape(product->results[0])) continue;
-    return r.add("Gemm", {r.in(*product, 0), r.in(*product, 1), r.in(add, 1 - k)}, transposed(*product));
+    return r.add("Gemm", {r.in(*product, 0), r.in(*product, 1), r.in(add, 1 - k)}, transposes(*product));
   }
   return std::nullopt;
 }

@@ -15,7 +15,7 @@ Names reshaped(Raising& r, const tutti::Node& n) {
   return {r.add("Reshape", {r.in(n, 0), r.integers(shape)}, a)};
 }
 
-Names transposed(Raising& r, const tutti::Node& n) {
+Names permuted(Raising& r, const tutti::Node& n) {
   auto rank = static_cast<int64_t>(r.shape(n.inputs[0]).size());
   Ints perm = n.attrs.ints("perm");
   for (int64_t& axis : perm) axis = axis < 0 ? axis + rank : axis;
@@ -85,7 +85,7 @@ Names positions(Raising& r, const tutti::Node& n) {
 
 void add_shapes(Forms& f) {
   f.by_op["reshape"] = {reshaped};
-  f.by_op["transpose"] = {transposed};
+  f.by_op["transpose"] = {permuted};
   f.by_op["broadcast"] = {expanded};
   f.by_op["concat"] = {joined};
   f.by_op["slice"] = {sliced};

@@ -6,8 +6,13 @@
 `tutti.from_torch` takes a PyTorch module; `tutti.devices()` lists where it can run.
 """
 import atexit as _atexit
+import os as _os
+import sys as _sys
 from types import SimpleNamespace as _Namespace
 from typing import Any as _Any
+
+if _sys.platform == "win32":  # where the engine's library is
+    _os.add_dll_directory(_os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "bin"))
 
 from tutti import _core
 from tutti.data import open_data, source

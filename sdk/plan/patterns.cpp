@@ -36,10 +36,10 @@ bool is_relu(const Node& n) {
   return (a.code == TUTTI_X_INPUT && zero(b)) || (b.code == TUTTI_X_INPUT && zero(a));
 }
 
-std::optional<Limits> limits_of(const Node& n) {
+std::optional<Bounds> bounds_of(const Node& n) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (n.inputs.size() != 1 || n.results.size() != 1) return {};
-  Limits limits{-infinity, infinity};
+  Bounds limits{-infinity, infinity};
   uint32_t value = TUTTI_NONE;
   for (uint32_t k = 0; k < n.expr.size(); ++k) {
     const TuttiInstr& i = n.expr[k];

@@ -11,10 +11,10 @@ uint32_t added_to(const Node& n, uint32_t x);
 /// Whether `n` is max(x, 0) of its one input.
 bool is_relu(const Node& n);
 /// The bounds if `n` is min(max(x, low), high) of its one input; a bound may be infinite.
-struct Limits {
+struct Bounds {
   double low, high;
 };
-std::optional<Limits> limits_of(const Node& n);
+std::optional<Bounds> bounds_of(const Node& n);
 /// Whether `n` is the tanh form of gelu.
 bool is_tanh_gelu(const Node& n);
 /// Whether `bias` has one number per index of an axis of y (axes counted from the last).

@@ -108,7 +108,7 @@ PostOps Schedule::post_ops_of(uint32_t k, const Capabilities& can, bool through)
     if (post_ops.bias != TUTTI_NONE) post_ops.add = add(follower(y));
   }
   uint32_t relu = can.relu || can.limits ? follower(next()) : TUTTI_NONE;
-  if (relu != TUTTI_NONE && (can.limits ? limits_of(p_.nodes[relu]).has_value() : is_relu(p_.nodes[relu])))
+  if (relu != TUTTI_NONE && (can.limits ? bounds_of(p_.nodes[relu]).has_value() : is_relu(p_.nodes[relu])))
     post_ops.relu = add(relu);
   return post_ops;
 }

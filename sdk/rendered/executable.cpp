@@ -25,7 +25,7 @@ class RenderedExecutable : public Executable {
       : shared_(shared),
         program_(std::move(program)),
         plan_(std::move(plan)),
-        traced_(log::traced("kernels")),
+        traced_(logging::traced("kernels")),
         asked_(asked),
         one_by_one_(traced_ || (asked && !plan_.exchanges.empty())),
         stops_(*shared.driver, plan_) {

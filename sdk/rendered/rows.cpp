@@ -17,7 +17,7 @@
 namespace tutti::sdk {
 namespace {
 
-constexpr uint32_t most_nodes = 64, most_skipped = 16, look_ahead = 32;
+constexpr uint32_t most_nodes = 64, most_skipped = 16, farthest = 32;
 constexpr int64_t most_small = 1 << 16;  // elements of what runs before a program
 constexpr int64_t much = 1 << 20;        // elements of rows that are worth launches before it
 
@@ -149,7 +149,7 @@ class RowNodes {
  private:
   /// The rows of the first reduction of rows that may belong to the first node, or else of columns.
   bool find_space() {
-    uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + look_ahead);
+    uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + farthest);
     std::optional<RowSpace> columns;
     for (uint32_t k = first_; k < end; ++k) {
       const Node& n = p_.nodes[k];
@@ -178,7 +178,7 @@ class RowNodes {
   /// Runs small nodes that need nothing of the program, but are not per row themselves, if nodes of the program may
   /// need them: the number of labels, which scales the gradient of a loss, would else divide the program.
   void run_earlier() {
-    uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + 2 * look_ahead);
+    uint32_t end = std::min<uint32_t>(static_cast<uint32_t>(p_.nodes.size()), first_ + 2 * farthest);
     std::set<uint32_t> values, ready, useful, wanted;
     auto count = [&](uint32_t k) {
       const Shape* shape = s_.result_shape(p_.nodes[k]);

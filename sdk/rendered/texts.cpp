@@ -13,7 +13,7 @@
 namespace tutti::sdk {
 
 void trace_texts(const Host& host, const Traits& traits, const RenderedPlan& plan) {
-  if (!log::traced("texts") || plan.kernels.empty()) return;
+  if (!logging::traced("texts") || plan.kernels.empty()) return;
   auto say = [&](const std::string& line) { host.log(3, "texts", line); };
   std::error_code error;
   const std::filesystem::path above = std::filesystem::temp_directory_path(error);

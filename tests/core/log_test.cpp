@@ -22,11 +22,11 @@ class LogDeathTest : public testing::Test {
 };
 
 [[noreturn]] void speak() {
-  log::debug("t", "a {}", 1);
-  log::info("t", "b {}", 2);
-  log::warning("t", "c {}", 3);
-  if (log::traced("dispatch")) log::write(log::Level::debug, "dispatch", "d");
-  if (log::traced("patch")) log::write(log::Level::debug, "patch", "e");
+  logging::debug("t", "a {}", 1);
+  logging::info("t", "b {}", 2);
+  logging::warning("t", "c {}", 3);
+  if (logging::traced("dispatch")) logging::write(logging::Level::debug, "dispatch", "d");
+  if (logging::traced("patch")) logging::write(logging::Level::debug, "patch", "e");
   std::exit(0);
 }
 
@@ -67,7 +67,7 @@ TEST(LogTest, LinesOfManyThreadsStayWhole) {
   std::vector<std::thread> threads;
   for (char c : {'a', 'b', 'c', 'd'})
     threads.emplace_back([c] {
-      for (int i = 0; i < 50; ++i) log::write(log::Level::info, "t", std::string(100, c));
+      for (int i = 0; i < 50; ++i) logging::write(logging::Level::info, "t", std::string(100, c));
     });
   for (auto& t : threads) t.join();
   std::string text = testing::internal::GetCapturedStderr();

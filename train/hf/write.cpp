@@ -18,9 +18,9 @@ namespace tutti::hf {
 namespace {
 
 namespace fs = std::filesystem;
-using json = nlohmann::ordered_json;
+using ordered = nlohmann::ordered_json;
 
-json of_llama(const ModelOptions& options, const data::Source& set) {
+ordered of_llama(const ModelOptions& options, const data::Source& set) {
   nn::DecoderOptions o = llama_options(options, set);
   const nn::DecoderOptions plain{.name = o.name,
                                  .vocabulary = o.vocabulary,
@@ -57,7 +57,7 @@ json of_llama(const ModelOptions& options, const data::Source& set) {
           {"eos_token_id", nullptr}};
 }
 
-json of_gpt(const ModelOptions& options, const data::Source& set) {
+ordered of_gpt(const ModelOptions& options, const data::Source& set) {
   nn::Gpt2Options o = gpt_options(options, set);
   return {{"architectures", {"GPT2LMHeadModel"}},
           {"model_type", "gpt2"},
@@ -76,7 +76,7 @@ json of_gpt(const ModelOptions& options, const data::Source& set) {
           {"eos_token_id", nullptr}};
 }
 
-json of_bert(const ModelOptions& options, const data::Source& set) {
+ordered of_bert(const ModelOptions& options, const data::Source& set) {
   nn::BertOptions o = bert_options(options, set);
   return {{"architectures", {"BertForMaskedLM"}},
           {"model_type", "bert"},
@@ -97,15 +97,15 @@ json of_bert(const ModelOptions& options, const data::Source& set) {
 
 struct Known {
   const char* model;
-  json (*config)(const ModelOptions&, const data::Source&);
+  ordered (*config)(const ModelOptions&, const data::Source&);
 };
 const Known known[] = {{"llama", of_llama}, {"gpt", of_gpt}, {"bert", of_bert}};
 
 bool from_folder(const ModelDef& def) { return !def.text.empty() && is_config(def.text); }
 
 /// The folder's own config, with what training changed: the head's classes, and heads that were left out.
-json changed(const ModelDef& def, const HostTensors& weights, const std::vector<std::string>& classes) {
-  json c = json::parse(def.text);
+ordered changed(const ModelDef& def, const HostTensors& weights, const std::vector<std::string>& classes) {
+  ordered c = ordered::parse(def.text);
   for (const Family* f : all_families())
     if (f->model_type == def.name &&
         (def.doc == "BertForPreTraining" || (def.doc.ends_with("Model") && def.context && def.doc != "BertModel")))
@@ -114,7 +114,7 @@ json changed(const ModelDef& def, const HostTensors& weights, const std::vector<
     if (!name.starts_with("classifier") || !name.ends_with(".weight") || t.type.shape.size() != 2) continue;
     const auto count = static_cast<size_t>(t.type.shape[0]);
     if (c.contains("id2label") && c["id2label"].size() == count && classes.empty()) continue;
-    json names = json::object(), numbers = json::object();
+    ordered names = ordered::object(), numbers = ordered::object();
     for (size_t i = 0; i < count; ++i) {
       std::string label = i < classes.size() ? classes[i] : fmt::format("LABEL_{}", i);
       names[std::to_string(i)] = label;
@@ -156,7 +156,7 @@ std::string copy_tokenizer(const std::string& folder, const FolderOptions& how) 
     copy_files(how.tokenizer.substr(how.tokenizer.find(':') + 1), folder);
     if (bpe)
       write_whole_file((fs::path(folder) / "tokenizer_config.json").string(),
-                       json{{"tokenizer_class", "GPT2Tokenizer"}}.dump(2) + "\n");
+                       ordered{{"tokenizer_class", "GPT2Tokenizer"}}.dump(2) + "\n");
     return "";
   }
   return how.tokenizer.empty() ? "" : fmt::format("the tokenizer: transformers has none like '{}'", how.tokenizer);
@@ -171,7 +171,7 @@ bool has_config(const ModelDef& def) {
 
 std::vector<std::string> write_folder(const std::string& folder, const ModelDef& def, const ModelOptions& options,
                                       const data::Source& set, HostTensors weights, const FolderOptions& how) {
-  json config;
+  ordered config;
   if (from_folder(def)) {
     config = changed(def, weights, how.classes);
   } else {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/base/host_memory.h"
+#include "core/base/log.h"
 #include "core/base/option_text.h"
 #include "core/world/world.h"
 #include "train/io/weights.h"
@@ -17,7 +18,6 @@
 #include "train/run/profile.h"
 #include "train/run/resume.h"
 #include "train/run/shards.h"
-#include "train/task/warn.h"
 
 namespace tutti {
 namespace {
@@ -97,8 +97,8 @@ void DeviceModel::declare(const ModelSignature& found) {
   if (!weights_.empty()) {
     std::string head = options_.inference ? "" : drop_other_head(weights_, *declared_);
     if (!head.empty())
-      warn("weights", fmt::format("{} has no layer '{}' with that number of outputs: a new one is initialized",
-                                  weights_from_, head));
+      logging::warning("weights", "{} has no layer '{}' with that number of outputs: a new one is initialized",
+                       weights_from_, head);
     expect_weights_of(weights_from_, weights_, *declared_, head);
     convert_weights(weights_, *declared_);
   }

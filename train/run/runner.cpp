@@ -240,10 +240,10 @@ std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Decl
   step->after_ = s.after;
   FallbackReport& report = step->fallback_;
   if (!report.nodes.empty())
-    log::warning("fallback",
-                 "{} of {} nodes are not supported by {} and run on {}, with {} bytes copied per step:\n  {}",
-                 declined.size(), g.nodes().size(), device().id, fmt::join(report.devices, ", "), report.bytes_per_step,
-                 fmt::join(report.nodes, "\n  "));
+    logging::warning("fallback",
+                     "{} of {} nodes are not supported by {} and run on {}, with {} bytes copied per step:\n  {}",
+                     declined.size(), g.nodes().size(), device().id, fmt::join(report.devices, ", "),
+                     report.bytes_per_step, fmt::join(report.nodes, "\n  "));
   return step;
 }
 
@@ -298,7 +298,7 @@ bool Runner::open_candidate() {
       return true;
     } catch (const Error& e) {
       not_opened_ += fmt::format("; {}: {}", device.id, e.what());
-      log::warning("fallback", "{} cannot be used: {}", device.id, e.what());
+      logging::warning("fallback", "{} cannot be used: {}", device.id, e.what());
     }
   }
   return false;

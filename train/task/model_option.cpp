@@ -27,7 +27,7 @@ std::string to_text(Scheme value) {
   return it == schemes.end() ? "kaiming_normal_out" : it->first;  // set by models only
 }
 
-std::vector<ModelOption> records() {
+std::vector<ModelOption> option_records() {
   using O = ModelOptions;
   using S = ModelOption::Scope;
   return {
@@ -66,7 +66,7 @@ std::vector<ModelOption> records() {
 }  // namespace
 
 std::span<const ModelOption> model_options() {
-  static const std::vector<ModelOption> all = records();
+  static const std::vector<ModelOption> all = option_records();
   return all;
 }
 

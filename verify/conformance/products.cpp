@@ -127,7 +127,7 @@ void denormals(PluginUnderTest& plugin, Findings& f) {
 }
 
 /// Two concurrent sessions whose steps need scratch memory.
-void sessions(PluginUnderTest& plugin, Findings& f) {
+void product_sessions(PluginUnderTest& plugin, Findings& f) {
   Device device = plugin.engine_device();
   Findings found[2];
   auto work = [&](size_t t) {
@@ -160,7 +160,7 @@ void sessions(PluginUnderTest& plugin, Findings& f) {
 }
 
 /// All devices of the plugin; the other checks use only one.
-void devices(PluginUnderTest& plugin, Findings& f) {
+void product_devices(PluginUnderTest& plugin, Findings& f) {
   plugin.engine_device();
   for (const Device& d : Registry::instance().devices()) {
     if (d.plugin != plugin.setup().manifest.name || !d.unusable.empty()) continue;
@@ -184,8 +184,8 @@ Checks product_checks() {
       {"product.batches", "the leading dimensions of products broadcast", batches},
       {"product.special", "matmul, bias and ReLU propagate NaN and infinity", special},
       {"product.denormals", "denormal f32 numbers are kept", denormals, false},
-      {"product.sessions", "two sessions at a time keep their scratch memory apart", sessions},
-      {"product.devices", "every device of the plugin computes", devices},
+      {"product.sessions", "two sessions at a time keep their scratch memory apart", product_sessions},
+      {"product.devices", "every device of the plugin computes", product_devices},
   };
 }
 

@@ -19,7 +19,7 @@ std::thread start(Findings& f, const std::function<void()>& work) {
   });
 }
 
-void sessions(PluginUnderTest& plugin, Findings& f) {
+void thread_sessions(PluginUnderTest& plugin, Findings& f) {
   plugin.device(f);
   constexpr int count = 2;
   Findings found[count];
@@ -65,7 +65,7 @@ void handover(PluginUnderTest& plugin, Findings& f) {
 
 Checks thread_checks() {
   return {
-      {"threads.sessions", "sessions of two threads at a time do not disturb each other", sessions},
+      {"threads.sessions", "sessions of two threads at a time do not disturb each other", thread_sessions},
       {"threads.handover", "a session may be used by one thread after another", handover},
   };
 }

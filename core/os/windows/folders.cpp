@@ -18,7 +18,7 @@ std::string random_letters() {
   return text;
 }
 
-constexpr int tries = 100;
+constexpr int names_tried = 100;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ fs::path runtime_folder(const std::string& name) {
 fs::path home_folder() { return trusted_variable("USERPROFILE"); }
 
 fs::path make_folder_in(const fs::path& above, const std::string& prefix) {
-  for (int k = 0; k < tries; ++k) {
+  for (int k = 0; k < names_tried; ++k) {
     fs::path path = above / (prefix + random_letters());
     std::error_code ec;
     if (fs::exists(path, ec)) continue;
@@ -45,7 +45,7 @@ fs::path make_folder_in(const fs::path& above, const std::string& prefix) {
 }
 
 int make_file_in(const fs::path& above, const std::string& prefix, const std::string& suffix, std::string& path) {
-  for (int k = 0; k < tries; ++k) {
+  for (int k = 0; k < names_tried; ++k) {
     path = (above / (prefix + random_letters() + suffix)).string();
     int file = open_file(path, to_read | to_write | make_new);
     if (file >= 0 || errno != EEXIST) return file;
