@@ -19,13 +19,14 @@ A Python >= 3.12 makes one wheel for itself and all later ones (abi3). Two build
                   aarch64: Linux on ARM, with the plugins cpu, reference and opencl
                   win_amd64: Windows on x86-64, for Python 3.11 and, by python3.12, for all later ones, with the plugins cpu, reference,
                   opencl and vulkan
+                  all: this machine's, aarch64 and win_amd64, one after the other
   --no-build      take the wheels of --output as they are
   --test          install and use each wheel in minimal systems in folders (Debian 12 and 13, Ubuntu 22.04 and 24.04; for aarch64
                   Debian 12 and 13 under qemu-user, for win_amd64 Python 3.11 and 3.12 under Wine). Needs root
 TEXT
 }
 
-output=dist pythons=() build_dir= platform=x86_64 builds=yes tests=no
+output=dist pythons=() build_dir= platform=x86_64 builds=yes tests=no options=("$@")
 while [ $# -gt 0 ]; do
   case "$1" in
     -h | --help) usage; exit 0 ;;
@@ -39,8 +40,12 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[[ $platform =~ ^(x86_64|aarch64|win_amd64)$ ]] || { echo "wheel: --platform $platform: not a platform that wheels are made for: aarch64, win_amd64" >&2; exit 2; }
+[[ $platform =~ ^(x86_64|aarch64|win_amd64|all)$ ]] || { echo "wheel: --platform $platform: not a platform that wheels are made for: aarch64, win_amd64, all" >&2; exit 2; }
 [ "$platform" = x86_64 ] || [ -z "$build_dir" ] || { echo "wheel: --build-dir is for wheels of this machine; those for $platform are built in build/wheel-$platform" >&2; exit 2; }
+if [ "$platform" = all ]; then  # the last --platform counts
+  for platform in x86_64 aarch64 win_amd64; do scripts/wheel.sh "${options[@]}" --platform $platform; done
+  exit
+fi
 find_pythons() {  # python3, and the newest of those that share a wheel
   local newer candidates=(python3.14 python3.13 python3.12)
   pythons=(python3)

@@ -64,7 +64,6 @@ windows_sysroot() {
   echo "${headers[*]} ${sources[*]}" >"$root/packages.txt"
 }
 
-
 # What the extension module is linked with and runs in, in .deps/python-windows/VERSION, for 3.11 and 3.12: headers and library from the
 # release's sources, python312.dll and the modules in C from panda3d's wheel, which has them for programs that it packs; PyPI and Debian have
 # no Python for Windows of their own. Made here: python.exe, and python3.dll, which passes the stable ABI's names on.

@@ -1,5 +1,6 @@
 """The wheels for Windows: `windows_wheel_test.py FOLDER` (scripts/wheel.sh --platform win_amd64 --test) reads them, installs each with pip in a
 Python for Windows under Wine, and trains with it."""
+import json
 import os
 import pathlib
 import re
@@ -61,6 +62,12 @@ class Wheels(unittest.TestCase):
             self.assertIn("tutti/_core.pyd" if "abi3" in tag else "tutti/_core.cp311-win_amd64.pyd", names)
             self.assertLessEqual({"tutti/_core.pyi", "tutti/ops.pyi", "tutti/py.typed", info + "/sboms/tuttiml.cdx.json",
                                   info + "/licenses/python/THIRD_PARTY.md"}, set(names))
+            components = json.loads(wheel.read(info + "/sboms/tuttiml.cdx.json"))["components"]
+            self.assertEqual({c["name"] for c in components if c["version"]},
+                             {"fmt", "PCRE2", "zlib", "GCC runtime", "MinGW-w64 runtime", "Boost", "nlohmann-json", "CLI11",
+                              "nanobind with robin-map", "glslang"})
+            texts = {n.split("/")[-1] for n in names if "/licenses/third_party/" in n and n.endswith(".txt")}
+            self.assertEqual(texts, {c["purl"].split("/")[-1].split("@")[0] + ".txt" for c in components if "purl" in c})
 
     def test_installed_and_used(self):  # not in /tmp, where others may change a plugin
         for file in self.wheels:
