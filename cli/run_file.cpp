@@ -24,9 +24,8 @@ Error twice(const std::string& where, const std::string& key) {
 
 /// Whether the text is a number in TOML: "5", "-0.1", "1e-3".
 bool is_number(const std::string& text) {
-  auto digit = [](char c) { return c >= '0' && c <= '9'; };
   size_t first = text.starts_with('-') ? 1 : 0;
-  return text.size() > first && digit(text[first]) && digit(text.back()) &&
+  return text.size() > first && is_digit(text[first]) && is_digit(text.back()) &&
          text.find_first_not_of("0123456789+-.eE") == std::string::npos && real(text).empty();
 }
 

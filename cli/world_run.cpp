@@ -37,7 +37,7 @@ std::shared_ptr<World> meet(const WorldOptions& options) {
 /// A name that may stand in a list: an id, a plugin or a kind.
 bool is_plain(const std::string& name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ':' || c == '*';
+    return (c >= 'a' && c <= 'z') || is_digit(c) || c == '_' || c == ':' || c == '*';
   });
 }
 

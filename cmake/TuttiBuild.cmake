@@ -68,7 +68,7 @@ function(tutti_compile_together target)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     get_filename_component(folder "${source}" DIRECTORY)
-    if(NOT IS_ABSOLUTE "${source}" OR folder MATCHES "/(ops|sets|transforms|models|optimizers|families|kinds|nn|generated)$"
+    if(NOT IS_ABSOLUTE "${source}" OR folder MATCHES "/(ops|sets|transforms|models|optimizers|families|kinds|nn)$"
        OR source MATCHES "/all_[a-z_]*.cpp$")
       continue()
     endif()

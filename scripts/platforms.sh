@@ -38,7 +38,6 @@ command -v apt-get >/dev/null || { echo "platforms: needs Debian's apt, for the 
 . scripts/packages/windows.sh
 
 aarch64() {
-  scripts/deps.sh --run --cross-aarch64
   aarch64_sysroot
   register_emulator
   # The loader of the platform's programs; their other libraries are found in the sysroot.
@@ -69,8 +68,7 @@ aarch64() {
 }
 
 windows() {
-  scripts/deps.sh --run --cross-windows --opencl --vulkan  # Wine passes calls on to this machine's drivers
-  windows_sysroot "$PWD/.deps/sysroot-windows"
+  windows_sysroot
   local build=build/windows test
   local units=(test_os test_base test_geometry test_kernels blas_test sdk_test growth_test golden_test golden_devices gradcheck_test)
   local devices=(opencl_driver_test vulkan_test op_parity parity_suite)

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Sourced by what builds for Linux on ARM: the libraries of the platform, and the emulator that runs its programs. Needs root.
 
-# Debian's libraries of this release for arm64, unpacked, not installed, in .deps/sysroot-aarch64; dpkg-query --admindir knows their versions.
+# The cross compiler, installed; Debian's libraries of this release for arm64, unpacked, not installed, in .deps/sysroot-aarch64; dpkg-query --admindir knows their versions.
 aarch64_sysroot() {
+  scripts/deps.sh --run --cross-aarch64
   local root=$PWD/.deps/sysroot-aarch64 release packages
   packages="libc6-dev libstdc++-12-dev libboost-dev libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpcre2-dev libicu-dev libpng-dev
  libjpeg-dev libprotobuf-dev libgtest-dev libgmock-dev ocl-icd-opencl-dev opencl-headers pocl-opencl-icd libopenblas-dev libpython3-dev"

@@ -26,9 +26,11 @@ record_package() {
     >>"$1/var/lib/dpkg/status"
 }
 
-# The headers of Debian's packages, and libraries that Debian has no mingw package of, built from its sources: SYSROOT
+# The cross compiler and Wine, installed; in .deps/sysroot-windows the headers of Debian's packages, and libraries that Debian has no
+# mingw package of, built from its sources.
 windows_sysroot() {
-  local root=$1 work=$1/work source name
+  local root=$PWD/.deps/sysroot-windows work=$PWD/.deps/sysroot-windows/work source name
+  scripts/deps.sh --run --cross-windows --opencl --vulkan  # Wine passes calls on to this machine's drivers
   local headers=(libboost-dev libboost1.74-dev libcli11-dev nlohmann-json3-dev opencl-c-headers opencl-clhpp-headers libvulkan-dev)
   local sources=(fmtlib pcre2 glslang)
   if [ "$(cat "$root/packages.txt" 2>/dev/null)" = "${headers[*]} ${sources[*]}" ]; then return; fi
@@ -85,7 +87,7 @@ windows_python() {
   mkdir "$root/DLLs"
   cp "$work"/panda3d/deploy_libs/{"$dll",[Vv][Cc][Rr]*.dll} "$root"
   cp "$work"/panda3d/deploy_libs/{*.pyd,lib*.dll,sqlite3.dll} "$root/DLLs"
-  rm "$root/DLLs/_wmi.pyd"* 2>/dev/null || true  # Wine 8 ends programs that use it; `platform` does without
+  rm -f "$root/DLLs/_wmi.pyd"  # Wine 8 ends programs that use it; `platform` does without
   cp -r "$source/Lib" "$source/Include" "$root"
   cp "$source/PC/pyconfig.h" "$root/Include"
   rm -rf "$root"/Lib/{test,idlelib,tkinter}
