@@ -60,7 +60,7 @@ if(NOT ICU_FOUND)
   message(STATUS "No tokenizers with Unicode normalization (Debian: apt install libicu-dev)")
 endif()
 
-option(TUTTI_UNITY "Compile the sources of a folder together, ten at a time, which halves the time" ON)
+option(TUTTI_UNITY "Compile the sources of a folder together, ten at a time, which takes about half the time for them" ON)
 
 # Most of what a compiler reads are headers, so the sources of a target are compiled together, by folder: names in the anonymous
 # namespaces of a folder must differ. Not in registries (0015): each file is an entry, and has the names of all others.
